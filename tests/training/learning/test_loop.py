@@ -1,4 +1,4 @@
-"""Training: the loop against one written out, checkpoints, ends of a run, and what it never looks at."""
+"""Training: the loop against a literal one, checkpoints, outcomes of a run, and use of the splits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(mechanism: Any = "softmax", task: Task = NEEDLE, **given: Any) -> RunCon
 
 
 def assert_equal_results(result: RunResult, expected: RunResult) -> None:
-    """Bit for bit."""
+    """Require two runs to be equal, bit for bit."""
     assert list(result.curves.rows()) == list(expected.curves.rows())
     for (name, actual), weight in zip(
         result.model.state_dict().items(), expected.model.state_dict().values(), strict=True
@@ -79,7 +79,7 @@ def assert_equal_results(result: RunResult, expected: RunResult) -> None:
 
 
 class Numbers(NeedleTask):
-    """The needle with numbers to be said at two places, some tokens absent."""
+    """The needle with numbers as answers at two positions, and with absent tokens."""
 
     name = "numbers"
     metric = Metric.RELATIVE_ERROR
@@ -99,11 +99,11 @@ class Numbers(NeedleTask):
         return Samples(samples_of_needle.inputs, positions, targets, present)
 
     def ceiling(self, samples: Samples) -> Bound:
-        return Bound(-1.0, "nothing reaches it")
+        return Bound(-1.0, "unreachable")
 
 
 def train_literally(config: RunConfig) -> tuple[Model, list[float]]:
-    """The same training, with AdamW, clipping and schedule spelled out number by number."""
+    """Return the model and losses of the same training with a literal AdamW, clipping and schedule."""
     task, setting, losses = config.task, config.setting, list[float]()
     model = build_model(task, config.mechanism, setting, config.seed)
     weights = list(model.parameters())
@@ -140,7 +140,7 @@ def train_literally(config: RunConfig) -> tuple[Model, list[float]]:
 
 
 @pytest.mark.parametrize("task", [NEEDLE, Numbers.read({"n": 8})], ids=["classes", "numbers"])
-def test_it_is_adamw_with_warm_up_cosine_and_clipping_at_the_places_asked(task: Task) -> None:
+def test_training_equals_a_literal_adamw_with_warm_up_cosine_and_clipping(task: Task) -> None:
     config = run(task=task, clip="0.3", decay="0.1")
     model, losses = train_literally(config)
     result = train(config)
@@ -154,7 +154,7 @@ def test_it_is_adamw_with_warm_up_cosine_and_clipping_at_the_places_asked(task: 
 
 
 @pytest.mark.parametrize("mechanism", ["softmax", "gated-delta", "hedgehog"])
-def test_from_every_checkpoint_it_goes_on_to_the_same_end(mechanism: str) -> None:
+def test_a_run_continued_from_any_checkpoint_has_the_same_result(mechanism: str) -> None:
     config = run(mechanism, test=True, steps=14, conv=2, mlp=1)
     *checkpoints, result = train_with_checkpoints(config)
     assert isinstance(result, RunResult)
@@ -169,7 +169,7 @@ def test_from_every_checkpoint_it_goes_on_to_the_same_end(mechanism: str) -> Non
 
 
 class Noisy(nn.Module):
-    """Draws in every call, counts them in a buffer, and has a weight that only the first calls use."""
+    """Draws random numbers, counts its calls in a buffer, and uses a weight only in the first calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class Noisy(nn.Module):
         return weight * functional.dropout(logits.softmax(-1), 0.3, self.training) @ v
 
 
-def test_what_a_mechanism_draws_and_counts_is_resumed_too() -> None:
+def test_random_numbers_and_buffers_of_a_mechanism_are_resumed() -> None:
     mechanism = Noisy()
     config = run(mechanism)
     torch.manual_seed(1)
@@ -214,18 +214,18 @@ def test_initial_weights_and_batches_are_paired_over_mechanisms() -> None:
 
 
 class Watched(NeedleTask):
-    """Notes which samples are drawn."""
+    """The needle, with a record of the samples that are drawn."""
 
     name = "watched"
     drawn: ClassVar[list[tuple[Split, int, int, int]]] = []
 
     def samples(self, count: int, split: Split, seed: int = 0, step: int = 0) -> Samples:
-        if count > 1:  # one is looked at for its length
+        if count > 1:  # single samples are drawn to measure the length
             self.drawn.append((split, count, seed, step))
         return super().samples(count, split, seed, step)
 
 
-def test_a_pilot_never_sees_test_data_and_others_see_it_once() -> None:
+def test_test_data_are_drawn_once_and_never_by_pilots() -> None:
     task = Watched.read({"n": 8})
     assert train(run(task=task)).score is None
     training_draws = [(Split.TRAIN, 8, 3, step) for step in range(12)]
@@ -285,7 +285,7 @@ def test_divergence_is_an_outcome_with_its_step() -> None:
 
 
 class Exploding(nn.Module):
-    """Loses its numbers in the fourth step, forward or backward."""
+    """Computes infinities or NaN in the fourth step, forward or backward."""
 
     def __init__(self, backward: bool) -> None:
         super().__init__()
@@ -299,7 +299,7 @@ class Exploding(nn.Module):
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_numbers_that_are_none_are_divergence_and_leave_the_weights(backward: bool) -> None:
+def test_nonfinite_numbers_are_divergence_and_keep_the_weights(backward: bool) -> None:
     result = train(run(Exploding(backward), test=True))
     assert (result.outcome, result.diverged_at) == (RunOutcome.DIVERGED, 4)
     assert all(weight.isfinite().all() for weight in result.model.parameters())
@@ -342,7 +342,7 @@ def test_noise_has_the_size_of_the_weights() -> None:
     torch.testing.assert_close(result.model.state_dict(), noisy.state_dict())
 
 
-def test_a_checkpoint_that_is_none_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_checkpoint_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     first = next(train_with_checkpoints(run()))
     assert isinstance(first, bytes)
     for data, complaint in (
@@ -361,12 +361,12 @@ def test_a_checkpoint_that_is_none_is_said_in_one_line(monkeypatch: pytest.Monke
 
 
 def npy(header: bytes, content: bytes = b"") -> bytes:
-    """An array in NumPy's format with this header."""
+    """Return an array in NumPy's format with this header."""
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
 
 
 def pack_members(method: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
-    """A checkpoint with these bytes as arrays."""
+    """Return a checkpoint with these bytes as arrays."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as out:
         for name, content in {"version": npy_bytes(1), **members}.items():
@@ -409,7 +409,7 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("data", CRAFTED.values(), ids=CRAFTED)
-def test_a_crafted_checkpoint_is_damaged_and_takes_no_memory(data: bytes) -> None:
+def test_a_crafted_checkpoint_is_refused_within_bounded_memory(data: bytes) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(
@@ -421,7 +421,7 @@ def test_a_crafted_checkpoint_is_damaged_and_takes_no_memory(data: bytes) -> Non
         tracemalloc.stop()
 
 
-def test_random_damage_to_a_checkpoint_is_said_in_one_line() -> None:
+def test_random_damage_raises_only_checkpoint_errors() -> None:
     first, rng = next(train_with_checkpoints(run())), random.Random(0)
     assert isinstance(first, bytes)
     for _ in range(300):
@@ -450,7 +450,7 @@ def test_random_damage_to_a_checkpoint_is_said_in_one_line() -> None:
     ],
     ids=str,
 )
-def test_arrays_that_do_not_fit_the_run_are_said_in_one_line(changes: dict[str, Any]) -> None:
+def test_arrays_of_another_run_are_refused(changes: dict[str, Any]) -> None:
     first = next(train_with_checkpoints(run()))
     assert isinstance(first, bytes)
     checkpoint = pack_arrays(**{**unpack_arrays(first), **changes})
@@ -467,7 +467,7 @@ def test_nothing_in_a_checkpoint_is_unpickled() -> None:
         next(train_with_checkpoints(run(), pack_arrays(step=np.array([Trap()], dtype=object))))
 
 
-def test_what_is_no_number_scores_as_the_answer_0() -> None:
+def test_nan_outputs_score_as_the_answer_0() -> None:
     task = Numbers.read({"n": 8})
     model = build_model(task, "softmax", run(task=task).setting)
     with torch.no_grad():

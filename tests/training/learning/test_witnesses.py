@@ -1,4 +1,4 @@
-"""Weights written down do what they say, in the very model that is trained."""
+"""Witnesses: constructed weights reach the scores that they are constructed for, in the trained model."""
 
 from __future__ import annotations
 
@@ -45,21 +45,23 @@ def samples_with_bounds(name: str) -> tuple[Samples, float, float]:
 
 @pytest.mark.parametrize(("name", "mechanism"), CASES)
 def test_every_witness_is_between_floor_and_ceiling(name: str, mechanism: str) -> None:
-    """At the sizes that the task is learned with, but for the channels of a kernel with many features."""
+    """At the default sizes of the task, except for the key width of a kernel with many features."""
     task = task_of(name, **task_named(name).example)
     setting = task.default_setting(**({"key_width": 16} if mechanism == "based" else {}))
     samples, ceiling, floor = samples_with_bounds(name)
     score, sign = score_model(write_witness(task, mechanism, setting), task, samples), task.metric.sign
     margin = 0.0 if name in ("mqar", "induction", "duplication", "regression") else 3 * (0.02 / 400) ** 0.5
-    assert sign * score <= sign * ceiling + margin + 1e-9  # another rule may be luckier on a few samples
+    assert (
+        sign * score <= sign * ceiling + margin + 1e-9
+    )  # on a few samples another rule may score better by chance
     proved_ceiling = task.proved_ceiling(mechanism_named(mechanism), setting)
     assert sign * score > sign * floor + 0.05
-    if proved_ceiling is not None:  # an expectation, and this a sample of it
+    if proved_ceiling is not None:  # it is an expectation, and the score is measured on a sample
         assert sign * score <= sign * proved_ceiling.score + 3 * (0.25 / 400) ** 0.5
 
 
 @pytest.mark.parametrize("name", WITNESSES)
-def test_it_is_the_model_that_is_trained(name: str) -> None:
+def test_a_witness_has_the_shapes_of_the_trained_model(name: str) -> None:
     task = task_of(name, **task_named(name).example)
     mechanism, setting = witnessed_mechanisms(task)[0], task.default_setting()
     shapes = [
@@ -70,7 +72,7 @@ def test_it_is_the_model_that_is_trained(name: str) -> None:
 
 
 @pytest.mark.parametrize(("n", "count"), [(64, 1000), (256, 300)])
-def test_the_needle_is_found_by_the_rules_themselves(n: int, count: int) -> None:
+def test_needle_witnesses_compute_the_softmax_and_linear_rules(n: int, count: int) -> None:
     task = task_of("needle", n=n)
     samples = task.samples(count, Split.TEST)
     assert (
@@ -84,7 +86,7 @@ def test_the_needle_is_found_by_the_rules_themselves(n: int, count: int) -> None
         assert ((outputs[:, 1] > outputs[:, 0]) == (linear > 0)).mean() >= 1 - 2 / count
 
 
-def test_a_delta_rule_with_weak_writes_sees_the_needle_as_a_sum_does() -> None:
+def test_a_delta_rule_with_weak_writes_answers_the_needle_like_a_sum() -> None:
     task = task_of("needle", n=64)
     samples = task.samples(1000, Split.TEST)
     delta, linear = (
@@ -94,7 +96,7 @@ def test_a_delta_rule_with_weak_writes_sees_the_needle_as_a_sum_does() -> None:
     assert (delta == linear).mean() > 0.97
 
 
-def test_recall_by_a_sum_is_what_its_codes_interfere() -> None:
+def test_recall_by_a_sum_equals_the_interference_of_its_codes() -> None:
     task = task_of("mqar", pairs=32)
     setting, samples = task.default_setting(key_width=8), task.samples(60, Split.TEST)
     codes, correct = spread_codes(32, 8).double().numpy(), []
@@ -122,7 +124,7 @@ def test_recall_by_a_sum_is_what_its_codes_interfere() -> None:
     [("softmax", 1.0), ("based", 0.99), ("retention", 0.6), ("linear", 0.8), ("elu", 0.45), ("relu", 1.0)],
 )
 def test_recall_of_all_pairs(mechanism: str, narrow: float) -> None:
-    """At key width 32 all keys have a channel of their own; at 8 they share them."""
+    """At key width 32 every key has its own channel; at 8 they share channels."""
     task = task_of("mqar", pairs=32)
     samples = task.samples(60, Split.TEST)
     for width, least in ((8, narrow), (32, 1.0)):
@@ -130,7 +132,7 @@ def test_recall_of_all_pairs(mechanism: str, narrow: float) -> None:
         assert score_model(model, task, samples) >= least
 
 
-def test_duplication_is_at_chance_for_shares_unless_a_token_comes_first() -> None:
+def test_normalised_mechanisms_solve_duplication_only_with_a_first_token() -> None:
     for mechanism in ("softmax", "elu", "identity-features", "relu"):
         without_first, with_first = task_of("duplication"), task_of("duplication", first="yes")
         assert build_witness(without_first, mechanism, without_first.default_setting()) is None
@@ -158,12 +160,14 @@ def test_regression_by_a_sum_is_one_step_of_gradient_descent(mechanism: str) -> 
     assert score_model(model, task, samples) == pytest.approx((d + 1) / (n + d + 1), abs=0.01)
 
 
-def test_regression_by_others() -> None:
+def test_regression_by_delta_and_softmax() -> None:
     task = task_of("regression")
     samples, two = task.samples(3000, Split.TEST), task.default_setting(heads=2)
     assert score_model(write_witness(task, "delta"), task, samples) < 0.1  # a step for every example
     assert score_model(write_witness(task, "softmax"), task, samples) < 0.5
-    assert score_model(write_witness(task, "softmax", two), task, samples) < 0.27  # the mean is taken away
+    assert (
+        score_model(write_witness(task, "softmax", two), task, samples) < 0.27
+    )  # the second head removes the mean
 
 
 def test_the_static_spike() -> None:
@@ -217,7 +221,7 @@ def test_regression_works_through_norms() -> None:
         ("parity", "softmax", {}),
     ],
 )
-def test_where_a_construction_does_not_hold_there_is_none(
+def test_there_is_no_witness_where_a_construction_does_not_apply(
     name: str, mechanism: str, words: dict[str, object]
 ) -> None:
     task = task_of(name)
@@ -225,8 +229,8 @@ def test_where_a_construction_does_not_hold_there_is_none(
 
 
 @pytest.mark.parametrize(("name", "mechanism"), [("needle", "softmax"), ("mqar", "causal-linear")])
-def test_queries_keys_and_values_are_equally_large(name: str, mechanism: str) -> None:
-    """So that noise in proportion to the weights of the projection drowns none of them."""
+def test_queries_keys_and_values_have_equal_norms(name: str, mechanism: str) -> None:
+    """Noise in proportion to the weights of the projection then affects all of them equally."""
     task = task_of(name)
     attention = write_witness(task, mechanism).blocks[0].attention
     sizes = [float(part.norm()) for part in attention.project.weight.detach().split(attention.channels)]
@@ -236,7 +240,7 @@ def test_queries_keys_and_values_are_equally_large(name: str, mechanism: str) ->
     assert score > task.ceiling(samples).score - 0.1
 
 
-def test_codes_are_far_apart() -> None:
+def test_codes_have_smaller_overlaps_than_random_directions() -> None:
     vectors = torch.randn(32, 8, generator=torch.Generator().manual_seed(1))
     for positive in (False, True):
         random_codes = torch.nn.functional.normalize(vectors.abs() if positive else vectors, dim=-1)
@@ -251,10 +255,8 @@ def test_codes_are_far_apart() -> None:
 
 
 @pytest.mark.parametrize(("name", "mechanism"), [("spike", "elu"), ("regression", "softmax")])
-def test_numbers_are_fitted_in_batches_so_that_memory_does_not_grow_with_the_samples(
-    name: str, mechanism: str
-) -> None:
-    """No layer ever reads more tokens at once than a batch of a score has."""
+def test_witnesses_are_fitted_in_batches_of_bounded_size(name: str, mechanism: str) -> None:
+    """No layer reads more than MAX_BATCH_TOKENS tokens at once, so memory does not grow with the samples."""
     token_counts = list[int]()
 
     def record_tokens(_: torch.nn.Module, inputs: tuple[object, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Answers of tasks, and what their shortcuts say, found again by literal reading of the tokens."""
+"""Answers of tasks and scores of their shortcuts, computed again by literal rules on the tokens."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def floor_score(task: Task, samples: Samples) -> float:
     return task.floor(samples).score
 
 
-def test_induction_answers_with_what_followed() -> None:
+def test_induction_answers_with_the_symbol_that_followed() -> None:
     task, samples = draw_samples("induction", 2000, n=20, symbols=6)
     correct = 0
     for tokens, (target,) in zip(samples.inputs.tolist(), samples.targets, strict=True):
@@ -44,7 +44,7 @@ def test_induction_answers_with_what_followed() -> None:
 
 
 @pytest.mark.parametrize("blanks", [0, 2])
-def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone(blanks: int) -> None:
+def test_copy_repeats_the_symbols_and_its_shortcut_uses_only_neighbours(blanks: int) -> None:
     task, samples = draw_samples("copy", 40, blanks=blanks, trained=4, tested=7)
     blank, start_token, expected = 16, 17, []
     for tokens, positions, targets in zip(
@@ -59,7 +59,7 @@ def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone
         symbols_after_blanks = {
             b for a, b in zip([blank, *context], context, strict=False) if a == blank and b != blank
         }
-        symbols_after_blanks -= {context[0]}  # a symbol at the first place is said first
+        symbols_after_blanks -= {context[0]}  # a symbol at the first position is answered first
         for i, target in enumerate(targets):
             next_token = context[context.index(targets[i - 1]) + 1 :][:1] if i else context[:1]
             if (blanks or not i) and next_token and next_token != [blank]:
@@ -75,7 +75,7 @@ def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone
     assert task.proved_ceiling(mechanism_named("softmax"), task.default_setting()) is None
 
 
-def test_the_largest_item_is_retrieved() -> None:
+def test_the_item_of_highest_priority_is_retrieved() -> None:
     task, samples = draw_samples("retrieval")
     assert samples.inputs.shape[1] == 65
     assert task.samples(3, Split.TRAIN).inputs.shape[1] == 17
@@ -92,7 +92,7 @@ def test_the_largest_item_is_retrieved() -> None:
 
 
 @pytest.mark.parametrize("name", ["parity", "modular"])
-def test_only_what_lies_beyond_the_trained_length_is_asked(name: str) -> None:
+def test_only_positions_beyond_the_trained_length_are_scored(name: str) -> None:
     task, test_samples = draw_samples(name, 4, trained=6, tested=9)
     step = 2 if name == "modular" else 1
     assert test_samples.positions[0].tolist() == [6 * step, 7 * step, 8 * step]
@@ -102,7 +102,7 @@ def test_only_what_lies_beyond_the_trained_length_is_asked(name: str) -> None:
         task_named(name).read({"trained": 6, "tested": 5})
 
 
-def test_parity_is_that_of_the_ones_so_far() -> None:
+def test_parity_counts_the_ones_so_far() -> None:
     for split in Split:
         _, samples = draw_samples("parity", 20, split)
         for tokens, positions, targets in zip(
@@ -111,7 +111,7 @@ def test_parity_is_that_of_the_ones_so_far() -> None:
             assert [sum(tokens[: position + 1]) % 2 for position in positions] == targets.tolist()
 
 
-def test_modular_expressions_have_the_value_that_python_gives_them() -> None:
+def test_modular_expressions_have_the_value_of_python() -> None:
     for split in Split:
         _, samples = draw_samples("modular", 20, split, modulus=7, times="yes")
         for tokens, positions, targets in zip(
@@ -124,7 +124,7 @@ def test_modular_expressions_have_the_value_that_python_gives_them() -> None:
 
 
 def evaluate(words: list[str]) -> int:
-    """The value of an expression of ListOps, from a stack."""
+    """Return the value of an expression of ListOps, computed with a stack."""
     operators = {"MAX": max, "MIN": min, "MED": median_low, "SM": lambda digits: sum(digits) % 10}
     stack: list[list[object]] = [[]]
     for word in words:
@@ -141,7 +141,7 @@ def evaluate(words: list[str]) -> int:
     return result
 
 
-def test_listops_have_the_value_that_a_stack_finds_and_one_length() -> None:
+def test_listops_have_the_value_computed_with_a_stack() -> None:
     names = [*"0123456789", "MAX", "MIN", "MED", "SM", "]"]
     task, samples = draw_samples("listops", 300)
     deepest, flat_count, outer_count = 0, 0, 0
@@ -166,7 +166,7 @@ def test_listops_have_the_value_that_a_stack_finds_and_one_length() -> None:
 
 
 def test_no_rule_that_evaluates_one_list_beats_the_floor_of_listops() -> None:
-    """Literal rules: the outermost operator on its own digits, with something in place of inner lists."""
+    """Literal rules: the outermost operator on its own digits, with stand-ins for inner lists."""
     names = [*"0123456789", "MAX", "MIN", "MED", "SM", "]"]
     task, samples = draw_samples("listops", 2000)
     stand_ins: dict[str, Callable[[list[str]], list[str]]] = {
@@ -216,7 +216,7 @@ def test_no_rule_that_ignores_the_direction_beats_the_floors_of_needle_and_spike
 
 
 def best_threshold(values: np.ndarray, targets: np.ndarray) -> float:
-    """The share of right answers of the best threshold on these very values."""
+    """Return the accuracy of the best threshold on these values."""
     order = np.argsort(values)
     below = np.concatenate([[0], np.cumsum(~targets[order])])
     above = targets.sum() - np.concatenate([[0], np.cumsum(targets[order])])
@@ -224,7 +224,7 @@ def best_threshold(values: np.ndarray, targets: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("dz", [1, 2, 3, 8, 64])
-def test_the_ratio_by_norms_is_the_mean_over_directions(dz: int) -> None:
+def test_the_norm_ratio_is_the_mean_over_directions(dz: int) -> None:
     rng, shift = np.random.default_rng(dz), 2.5
     vectors, directions = rng.normal(size=(20, dz)), rng.normal(size=(50_000, dz))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)

@@ -23,7 +23,7 @@ LINEAR = mechanism_named("identity-features:normalised=no")
 PARAMETERS = {"power": ":beta=2", "taylor": ":order=3"}
 
 
-def test_needles_are_found_by_the_best_rule_as_often_as_simulated_elsewhere() -> None:
+def test_the_ceiling_of_the_needle_agrees_with_independent_simulations() -> None:
     for n, simulated, proved in ((64, 0.981, 0.7057), (256, 0.988, 0.6226)):
         task = task_named("needle").read({"n": n})
         samples = task.samples(20000, Split.TEST)
@@ -33,7 +33,7 @@ def test_needles_are_found_by_the_best_rule_as_often_as_simulated_elsewhere() ->
         assert abs(correct.mean() - proved) < 0.015
 
 
-def test_the_commonest_value_is_as_common_as_counted() -> None:
+def test_the_expected_majority_share_agrees_with_counts() -> None:
     assert expected_majority_share(3, 2) == pytest.approx((2 * 3 + 6 * 2) / 8 / 3)
     for pairs in (4, 32):
         task = task_named("mqar").read({"pairs": pairs})
@@ -41,7 +41,7 @@ def test_the_commonest_value_is_as_common_as_counted() -> None:
         assert abs(task.floor(samples).score - expected_majority_share(pairs, 32)) < 0.004
 
 
-def test_every_key_of_recall_has_the_value_beside_it() -> None:
+def test_every_key_of_recall_has_the_value_next_to_it() -> None:
     task = task_named("mqar").read({"pairs": 5})
     samples = task.samples(20, Split.TRAIN)
     for tokens, positions, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
@@ -72,7 +72,7 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("name", [*PROPORTIONAL, *OTHERS])
-def test_proportional_mechanisms_are_those_that_give_the_last_token_the_same_twice(name: str) -> None:
+def test_proportional_mechanisms_give_equal_outputs_for_a_multiset_once_and_twice(name: str) -> None:
     mechanism = mechanism_named(name + PARAMETERS.get(name, ""))
     assert is_proportional(mechanism) == (name in PROPORTIONAL)
     samples, differences = task_named("duplication").read({"items": 12}).samples(8, Split.TEST), []
@@ -96,8 +96,8 @@ def test_mechanisms_named_in_proofs_exist() -> None:
 
 
 @pytest.mark.parametrize("spelling", SECOND_MOMENTS)
-def test_second_moments_are_all_that_linear_kernels_know(spelling: str) -> None:
-    """Tokens turned among each other, with (1, k, v) in the same moments, give a query the same."""
+def test_linear_kernels_depend_only_on_second_moments(spelling: str) -> None:
+    """A rotation of the tokens that keeps the moments of (1, k, v) does not change the output of a query."""
     torch.manual_seed(1)
     mechanism, n = mechanism_named(spelling), 6
     tokens = torch.randn(n, 5, dtype=torch.float64)
@@ -117,7 +117,7 @@ def test_second_moments_are_all_that_linear_kernels_know(spelling: str) -> None:
     assert (spelling in KERNEL_SUMS) == (not mechanism.normalised)
 
 
-def test_one_gradient_step_has_the_error_that_is_proved_for_adding_up() -> None:
+def test_one_gradient_step_has_the_error_proved_for_kernel_sums() -> None:
     for n, d in ((20, 5), (4, 6)):
         task = task_named("regression").read({"n": n, "d": d})
         proved = task.proved_ceiling(LINEAR, task.default_setting())
@@ -135,7 +135,7 @@ def test_one_gradient_step_has_the_error_that_is_proved_for_adding_up() -> None:
         assert task.ceiling(samples).score == pytest.approx(max(0, 1 - n / d), abs=0.02)
 
 
-def test_spikes_are_seen_by_the_rules_as_often_as_computed() -> None:
+def test_bounds_of_the_spike_agree_with_literal_rules() -> None:
     task = task_named("spike").read({})
     samples = task.samples(30000, Split.TEST)
     assert abs(task.ceiling(samples).score - 0.919) < 0.006
@@ -164,8 +164,8 @@ def log_moment_ratio(total: Any, remainder: Any, n: int, shift: float) -> Any:
     return shift * total / n - shift**2 / 2 + log_mean_exp_coordinate((n - 3) / 2, k)
 
 
-def test_the_ratio_of_moments_is_that_of_densities() -> None:
-    """By the densities of the normal and the two chi-squared, written down."""
+def test_the_moment_ratio_is_that_of_densities() -> None:
+    """By the densities of the normal and the two chi-squared distributions."""
     from scipy.stats import chi2, ncx2, norm
 
     n, shift, total, remainder = 12, 2.5, 3.0, 14.0
@@ -175,7 +175,7 @@ def test_the_ratio_of_moments_is_that_of_densities() -> None:
     assert moment_ceiling(n, 1e-3) == pytest.approx(0.5, abs=1e-3)
 
 
-def test_single_locations_are_found_by_the_rules_as_well_as_computed() -> None:
+def test_bounds_of_single_location_regression_agree_with_literal_rules() -> None:
     for n, shift in ((3, 2), (6, 1)):
         task = task_named("location").read({"n": n, "shift": shift})
         samples = task.samples(40000, Split.TEST)
@@ -189,7 +189,7 @@ def test_single_locations_are_found_by_the_rules_as_well_as_computed() -> None:
         assert task.ceiling(samples).score < proved.score - 0.02
 
 
-def test_what_is_proved_is_said_of_its_class_alone() -> None:
+def test_a_proved_ceiling_covers_only_its_class_of_models() -> None:
     softmax = mechanism_named("softmax")
     for name, mechanism, changes in (
         ("needle", LINEAR, {"norm": "yes"}),
@@ -229,7 +229,7 @@ def test_what_is_proved_is_said_of_its_class_alone() -> None:
     ],
 )
 def test_the_ceiling_of_spikes_does_not_underflow(n: int, strength: str, score: float) -> None:
-    """Against draws of the two statistics, told apart by their densities in mpmath's arithmetic."""
+    """Against draws of the two statistics, classified by their densities in the arithmetic of mpmath."""
     import mpmath
 
     task = task_named("spike").read({"n": n, "strength": strength})
@@ -267,7 +267,7 @@ EXTREMES = {
 @pytest.mark.parametrize(
     ("name", "words"), [(name, words) for name, several in EXTREMES.items() for words in several]
 )
-def test_proved_ceilings_are_numbers_between_a_shortcut_and_the_best_rule(
+def test_proved_ceilings_lie_between_a_shortcut_and_the_best_rule(
     name: str, words: dict[str, object]
 ) -> None:
     task = task_named(name).read(words)

@@ -1,4 +1,4 @@
-"""Tasks on real data, here on small files in the same formats: samples are what the files say."""
+"""Tasks on real data, tested with small files in the same formats."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def read_task(name: str, **parameters: object) -> Any:
     return task_named(name).read({**short, **parameters})
 
 
-def test_there_are_five_and_none_is_called_as_another() -> None:
+def test_names_of_real_tasks_are_unique() -> None:
     assert set(REAL_TASKS) == set(DATA)
     assert not REAL_TASKS.keys() & TASKS.keys()
     assert {name: kind.data for name, kind in REAL_TASKS.items()} == DATA
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_what_is_missing_is_refused_with_the_line_that_gets_it(
+def test_missing_data_are_reported_with_the_command_that_fetches_them(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_data.expect_tiny(monkeypatch)
@@ -50,7 +50,7 @@ def test_what_is_missing_is_refused_with_the_line_that_gets_it(
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_samples_are_of_the_shapes_that_the_task_says(name: str, folder: Path) -> None:
+def test_samples_have_the_declared_shapes(name: str, folder: Path) -> None:
     task = read_task(name)
     for split in Split:
         samples = task.samples(4, split)
@@ -71,7 +71,7 @@ def test_samples_are_of_the_shapes_that_the_task_says(name: str, folder: Path) -
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_a_seed_and_step_have_the_same_samples_and_none_is_tested_twice(name: str, folder: Path) -> None:
+def test_samples_are_reproducible_and_no_row_is_tested_twice(name: str, folder: Path) -> None:
     task = read_task(name)
     first, second, third = (task.samples(20, Split.TRAIN, 3, step) for step in (5, 5, 6))
     assert (first.inputs == second.inputs).all()
@@ -109,7 +109,7 @@ def test_grey_is_as_bright_as_its_colours(folder: Path) -> None:
     assert np.abs(grey_samples.inputs[..., 0] - brightness).max() < 1.01 / 255
 
 
-def test_the_floor_of_images_is_on_the_very_samples(folder: Path) -> None:
+def test_the_floor_of_images_is_computed_on_the_given_samples(folder: Path) -> None:
     for name in ("digits", "smnist", "scifar"):
         task = read_task(name)
         samples = task.samples(10, Split.TEST)
@@ -135,7 +135,7 @@ def test_reviews_end_at_their_last_byte(folder: Path) -> None:
     assert read_task("imdb", n=8).floor(cut).score < 1
 
 
-def test_reviews_are_split_alike_whichever_way_they_lie(
+def test_splits_of_reviews_do_not_depend_on_their_storage(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     plain = {name: text.replace(b" film", b' film, "so" it is') for name, text in tiny_data.REVIEWS.items()}
@@ -154,7 +154,7 @@ def test_reviews_are_split_alike_whichever_way_they_lie(
         dataset_named("imdb").load_official(folder)
 
 
-def test_every_byte_says_the_next(folder: Path) -> None:
+def test_every_byte_predicts_the_next(folder: Path) -> None:
     task = read_task("enwik8")
     for split in Split:
         symbols = task.part(split).symbols
@@ -185,15 +185,15 @@ def test_bytes_are_scored_in_bits(folder: Path) -> None:
     assert task.score(outputs, samples) == pytest.approx(bits / 40)
 
 
-def test_the_floor_of_bytes_is_that_of_ngrams_on_the_very_windows(folder: Path) -> None:
-    """Unigrams of bytes drawn alike and independently: each takes three bits."""
+def test_the_floor_of_bytes_is_that_of_ngrams_on_the_given_windows(folder: Path) -> None:
+    """Independent uniform draws from eight bytes take three bits each."""
     task = read_task("enwik8")
     floor = task.floor(task.samples(6, Split.TEST))
     assert floor.score == pytest.approx(3, abs=0.3)
     assert "grams counted in all of the training bytes" in floor.basis
 
 
-def test_texts_that_repeat_are_known_to_bigrams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bigrams_predict_repeating_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_data.expect_tiny(monkeypatch)
     content = b"ab" * 1000
     monkeypatch.setattr(dataset_named("enwik8"), "files", (tiny_data.describe_file("enwik8", content),))
@@ -206,7 +206,7 @@ def test_texts_that_repeat_are_known_to_bigrams(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_model_learns_bytes_and_images(folder: Path) -> None:
-    """A few steps of the usual loop: the loss is that of classes, and falls."""
+    """A few steps of training reduce the loss."""
     from separatrix.training.learning import RunConfig, train
 
     for name in ("enwik8", "digits", "imdb"):
@@ -220,7 +220,7 @@ def test_a_model_learns_bytes_and_images(folder: Path) -> None:
         assert 0 <= result.score < 8
 
 
-def test_a_stored_run_is_known_by_the_checksums_of_its_data() -> None:
+def test_the_code_version_of_stored_runs_includes_the_checksums_of_their_data() -> None:
     from separatrix.sweeps.code import LEARNING, modules
 
     for name, data in DATA.items():

@@ -1,4 +1,4 @@
-"""What every task keeps: its samples, ceiling and floor are what it says."""
+"""Properties of every task: reproducible samples, separate splits, and bounds that no shortcut beats."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ CASES = [
 ]
 COUNT = 2000
 GOLDEN = json.loads((Path(__file__).parent / "golden_samples.json").read_text())
-"""Made by `python tests/training/tasks/test_tasks.py`."""
+"""Written by `python tests/training/tasks/test_tasks.py`."""
 
 
 @pytest.fixture(params=CASES, ids=lambda task: task.spelling)
@@ -29,7 +29,7 @@ def task(request: pytest.FixtureRequest) -> Task:
 
 
 def rows(samples: Samples) -> set[bytes]:
-    """Each input, without the tokens that are absent."""
+    """Return each input as bytes, without absent tokens."""
     if samples.present is None:
         return {tokens.tobytes() for tokens in samples.inputs}
     return {
@@ -37,7 +37,7 @@ def rows(samples: Samples) -> set[bytes]:
     }
 
 
-def test_a_seed_and_step_have_the_same_samples_always_and_others_have_others(task: Task) -> None:
+def test_samples_are_determined_by_seed_and_step(task: Task) -> None:
     first, second = (task.samples(50, Split.TRAIN, 3, 5) for _ in range(2))
     assert (first.inputs == second.inputs).all()
     assert (first.targets == second.targets).all()
@@ -46,8 +46,7 @@ def test_a_seed_and_step_have_the_same_samples_always_and_others_have_others(tas
 
 
 def sketch(samples: Samples) -> dict[str, object]:
-    """What samples are known by: digests of whole numbers, and a weighted sum of others, which may be
-    rounded otherwise elsewhere."""
+    """Return digests of integers, and weighted sums of others, which machines may round differently."""
     numbers = {"inputs": samples.inputs, "targets": samples.targets}
     result: dict[str, object] = {}
     for name, array in (*numbers.items(), ("places", samples.positions), ("present", samples.present)):
@@ -77,7 +76,7 @@ def test_the_splits_share_no_input(task: Task) -> None:
     assert not validation & test
 
 
-def test_samples_are_of_the_shapes_that_the_task_says(task: Task) -> None:
+def test_samples_have_the_declared_shapes(task: Task) -> None:
     for split in Split:
         samples = task.samples(30, split)
         assert len(samples) == 30
@@ -121,7 +120,7 @@ def test_the_answers_are_balanced(task: Task) -> None:
 
 
 def draw_answers(task: Task) -> Samples:
-    """Samples with some 4,000 to 16,000 answers."""
+    """Return samples with about 4,000 to 16,000 answers."""
     answers = task.samples(2, Split.TEST).targets.shape[1]
     return task.samples(max(400, min(2 * COUNT, 16000 // answers)), Split.TEST)
 
@@ -131,7 +130,7 @@ def one_hot(numbers: np.ndarray) -> np.ndarray:
 
 
 def position_features(samples: Samples) -> np.ndarray:
-    """For each answer: the place that is asked, and how many tokens there are, one-hot and as numbers."""
+    """Return for each answer its position and the number of tokens, one-hot and as numbers."""
     answers = samples.positions.shape[1]
     position, width = samples.positions.reshape(-1), samples.inputs.shape[1]
     length = np.full(len(samples), width) if samples.present is None else samples.present.sum(1)
@@ -143,7 +142,7 @@ def position_features(samples: Samples) -> np.ndarray:
 
 
 def outer_token_features(samples: Samples) -> np.ndarray:
-    """For each answer: the first two tokens, the one that is asked, and the one before it."""
+    """Return for each answer the first two tokens, the token at its position and the one before."""
     answers, row = samples.positions.shape[1], np.arange(len(samples))
     columns = [
         0 * samples.positions,
@@ -159,7 +158,7 @@ def outer_token_features(samples: Samples) -> np.ndarray:
 
 
 def score_linear_fit(task: Task, features: np.ndarray, samples: Samples) -> tuple[float, float]:
-    """How well a linear predictor, fitted to half of the answers, does on the other half, and on how many."""
+    """Fit a linear predictor to half of the answers; return its score on the other half, and their number."""
     targets = samples.targets.reshape(-1)
     labels = np.eye(task.outputs)[targets] if task.metric is Metric.ACCURACY else targets[:, None]
     features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
@@ -171,7 +170,7 @@ def score_linear_fit(task: Task, features: np.ndarray, samples: Samples) -> tupl
     return float(np.square(predictions - labels[half:]).mean() / np.square(labels[half:]).mean()), half
 
 
-def test_nothing_is_known_from_the_place_that_is_asked_or_the_number_of_tokens(task: Task) -> None:
+def test_positions_and_lengths_are_uninformative(task: Task) -> None:
     samples = draw_answers(task)
     score, count = score_linear_fit(task, position_features(samples), samples)
     if task.asks_length:
@@ -183,7 +182,7 @@ def test_nothing_is_known_from_the_place_that_is_asked_or_the_number_of_tokens(t
         assert score > 0.98
 
 
-def test_no_predictor_from_the_first_tokens_or_the_last_beats_the_floor(task: Task) -> None:
+def test_no_linear_predictor_from_outer_tokens_beats_the_floor(task: Task) -> None:
     if not task.asks_length:
         samples = draw_answers(task)
         features = np.concatenate([position_features(samples), outer_token_features(samples)], axis=1)
@@ -192,11 +191,11 @@ def test_no_predictor_from_the_first_tokens_or_the_last_beats_the_floor(task: Ta
         assert task.metric.sign * (score - floor) < 4 * np.sqrt(floor / count)
 
 
-def test_names_of_parameters_are_not_those_of_the_setting(task: Task) -> None:
+def test_parameters_and_settings_have_different_names(task: Task) -> None:
     assert not set(task.schema.model_fields) & set(type(task.default_setting()).model_fields)
 
 
-def test_samples_of_the_default_setting_are_there_at_once(task: Task) -> None:
+def test_validation_samples_of_the_default_setting_fit_into_memory(task: Task) -> None:
     setting = task.default_setting()
     samples = task.samples(setting.validation, Split.VALIDATION)
     assert len(samples) == setting.validation
@@ -210,14 +209,14 @@ def test_an_input_belongs_to_one_split_by_its_digest() -> None:
     assert np.abs(shares - [0.5, 0.25, 0.25]).max() < 0.04
 
 
-def test_too_few_inputs_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_inputs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     task = task_named("duplication").read({})
     monkeypatch.setattr(task, "split_keys", lambda samples: np.zeros((len(samples), 1)))
     with pytest.raises(UsageError, match="duplication has too few different inputs"):
         [task.samples(2, split) for split in Split]
 
 
-def test_an_unknown_task_is_told_with_the_nearest() -> None:
+def test_an_unknown_task_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(UsageError, match=r"there is no task neddle \(did you mean needle\?\)"):
         task_named("neddle")
     with pytest.raises(UsageError, match="n=7 must be an even number"):
@@ -227,7 +226,7 @@ def test_an_unknown_task_is_told_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("also", ["3", "", "6,", "x", "-6", "16385", "1" * 5000, "6;9"])
-def test_further_lengths_are_lengths(also: str) -> None:
+def test_invalid_further_lengths_are_refused(also: str) -> None:
     with pytest.raises(UsageError, match=r"also=.* must be lengths from trained=4 to 16384"):
         task_named("parity").read({"trained": 4, "tested": 6, "also": also})
 
