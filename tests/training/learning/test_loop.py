@@ -267,7 +267,7 @@ def test_a_run_stops_when_the_task_is_solved() -> None:
     assert result.steps == result.curves.step_count < 400
     assert result.validation >= goal
     second_run = train(
-        replace(config, first=result.model, setting=config.setting.model_copy(update={"steps": 20}))
+        replace(config, initial_model=result.model, setting=config.setting.model_copy(update={"steps": 20}))
     )
     assert (second_run.outcome, second_run.steps, second_run.solved_at) == (RunOutcome.SOLVED, 20, 0)
 
@@ -338,7 +338,7 @@ def test_noise_has_the_size_of_the_weights() -> None:
         assert not torch.equal(weight, other_weight)
     repetition = perturb(model, 0.5, 1).state_dict()
     assert all(torch.equal(repetition[name], weight) for name, weight in noisy.state_dict().items())
-    result = train(run(first=noisy, width=64, rate=1e-12))
+    result = train(run(initial_model=noisy, width=64, rate=1e-12))
     torch.testing.assert_close(result.model.state_dict(), noisy.state_dict())
 
 
