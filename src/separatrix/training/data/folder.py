@@ -82,11 +82,11 @@ def _cache() -> Path:
 
 def find(folder: Path, subfolders: Iterable[str], names: Iterable[str]) -> Path | None:
     """Return the first existing file with one of these names in one of the subfolders; None without one."""
-    searched = [folder / subfolder for subfolder in subfolders]
-    for path in (directory / name for directory in searched for name in names):
+    search_paths = [folder / subfolder for subfolder in subfolders]
+    for path in (directory / name for directory in search_paths for name in names):
         try:
             # A searched folder can have the name of the file (enwik8/enwik8); it is not the file.
-            if path.exists() and not (path in searched and path.is_dir()):
+            if path.exists() and not (path in search_paths and path.is_dir()):
                 return path
         except OSError as error:
             raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
@@ -105,6 +105,6 @@ def read_file(path: Path, file: DataFile) -> bytes:
     is_packed = path.suffix in PACKED[1:] and not file.name.endswith(path.suffix)
     data = read_whole(path, file.size + (MAX_PACKING_OVERHEAD if is_packed else 0), file.name)
     if is_packed:
-        gzipped = path.suffix == ".gz"
-        data = gunzip(data, file.size, path) if gzipped else unzip(data, file.name, file.size, path)
+        is_gzip = path.suffix == ".gz"
+        data = gunzip(data, file.size, path) if is_gzip else unzip(data, file.name, file.size, path)
     return file.verify(data, path)

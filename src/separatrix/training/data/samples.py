@@ -122,7 +122,7 @@ class Splits(Generic[Kind]):
 
         Splits are disjoint by position, but some data sets contain the same image or text twice.
         """
-        others = (sample for split in (self.train, self.validation) for sample in split.samples())
+        other_samples = (sample for split in (self.train, self.validation) for sample in split.samples())
         # A set of digests is small; a set of the samples would hold a second copy of the data.
-        digests = {sha256(sample).digest() for sample in others}
+        digests = {sha256(sample).digest() for sample in other_samples}
         return sum(sha256(sample).digest() in digests for sample in self.test.samples())

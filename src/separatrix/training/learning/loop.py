@@ -26,7 +26,7 @@ from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.training.learning.batch import SampleBatch, compute_loss, compute_outputs, score_model
 from separatrix.training.learning.checkpoint import restore_checkpoint, save_checkpoint
 from separatrix.training.learning.curves import Curves
-from separatrix.training.learning.model import build_model, require_device, seeded
+from separatrix.training.learning.model import build_model, require_device, temporary_seed
 from separatrix.training.tasks import Samples, Setting, Split, Task
 
 BETAS = (0.9, 0.98)
@@ -59,8 +59,8 @@ class RunConfig:
     """The largest learning rate, after the warm-up."""
     seed: int
     """Of the initial weights and of the training batches."""
-    first: Model | None = None
-    """The initial model (see `perturb`), instead of that of the seed."""
+    initial_model: Model | None = None
+    """Replaces the untrained model of the seed, for example by a model of `perturb`."""
     test: bool = False
     """Whether to score the test samples at the end. Pilot runs never do."""
     device: str = "cpu"
@@ -117,8 +117,8 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
     A run that continues from one of its checkpoints has the same result, bit for bit.
     """
     task, setting, mechanism = config.task, config.setting, mechanism_from(config.mechanism)
-    first = config.first
-    model = build_model(task, mechanism, setting, config.seed) if first is None else deepcopy(first)
+    start = config.initial_model
+    model = build_model(task, mechanism, setting, config.seed) if start is None else deepcopy(start)
     require_device(config.device)
     model.to(config.device).train()
     optimizer = torch.optim.AdamW(
@@ -133,10 +133,10 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
 
     def evaluate() -> RunOutcome | None:
         curves.record_score(step, score_model(model, task, validation, config.device))
-        solved = [is_solved(score) for _, score in curves.evaluations[-2:]]
+        recent = [is_solved(score) for _, score in curves.evaluations[-2:]]
         if step == setting.steps:
-            return RunOutcome.SOLVED if solved[-1] else RunOutcome.UNSOLVED
-        return RunOutcome.SOLVED if solved == [True, True] else None
+            return RunOutcome.SOLVED if recent[-1] else RunOutcome.UNSOLVED
+        return RunOutcome.SOLVED if recent == [True, True] else None
 
     if checkpoint is None:
         step = 0
@@ -145,7 +145,7 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
         step = restore_checkpoint(checkpoint, model, optimizer, curves)
     while outcome is None:
         # Seeded at each checkpoint, so that a resumed run draws the same numbers.
-        with seeded((config.seed * 1_000_003 + step) % 2**63):
+        with temporary_seed((config.seed * 1_000_003 + step) % 2**63):
             for _ in range(min(setting.every, setting.steps - step)):
                 samples = task.samples(setting.batch, Split.TRAIN, config.seed, step)
                 batch = SampleBatch.of(samples, config.device)
@@ -160,8 +160,8 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
                     break
                 optimizer.step()
                 step += 1
-        verdict = evaluate()  # also after divergence: the result has the score of the last weights
-        outcome = outcome or verdict
+        latest = evaluate()  # also after divergence: the result has the score of the last weights
+        outcome = outcome or latest
         if outcome is None:
             yield save_checkpoint(step, model, optimizer, curves)
     model.eval()

@@ -36,7 +36,7 @@ def build_model(task: Task, mechanism: Mechanism | str, setting: Setting, seed: 
     """
     with seed_unless_given(seed):
         mechanism = mechanism_from(mechanism)  # the model trains a copy of a user's module
-    with seeded(seed):
+    with temporary_seed(seed):
         return Model(
             mechanism,
             setting.width,
@@ -66,7 +66,7 @@ def require_device(name: str) -> None:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def temporary_seed(seed: int) -> Iterator[None]:
     """Seed torch's global generator temporarily, and restore its state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -49,5 +49,5 @@ def log_norm_ratio(vectors: NDArray[Any], shift: float) -> NDArray[np.float64]:
     angles = (np.arange(ANGLES) + 0.5) * math.pi / ANGLES
     density = (dz - 2) * np.log(np.sin(angles))  # of the angle between u and z, up to a constant
     grid = np.linspace(0, k.max(), NORMS)
-    values = np.array([logsumexp(density + at * np.cos(angles)) for at in grid]) - logsumexp(density)
+    values = logsumexp(density + grid[:, None] * np.cos(angles), axis=1) - logsumexp(density)
     return np.asarray(np.interp(k, grid, values))

@@ -51,8 +51,8 @@ class NeedleTask(ShiftedTokenTask):
         z = rng.standard_normal((count, n, dz), dtype=np.float32)
         u = rng.standard_normal((count, dz), dtype=np.float32)
         u /= np.linalg.norm(u, axis=-1, keepdims=True)
-        balanced = np.repeat(np.array([1, -1], dtype=np.float32), n // 2)
-        marks = rng.permuted(np.tile(balanced, (count, 1)), axis=1)
+        mark_values = np.repeat(np.array([1, -1], dtype=np.float32), n // 2)
+        marks = rng.permuted(np.tile(mark_values, (count, 1)), axis=1)
         position = rng.integers(n, size=count)
         z[row, position] += self.shift * u
         inputs = np.zeros((count, n + 1, dz + 2), dtype=np.float32)

@@ -145,6 +145,6 @@ class ConstantChannel:
         return self.number / math.sqrt(self.setting.width) if self.setting.norm else 1.0
 
     @property
-    def one(self) -> Float[Tensor, "1 width"]:
+    def unit(self) -> Float[Tensor, "1 width"]:
         """The map of every token to 1."""
         return select_channels(self.setting.width, self.channel) / self.number

@@ -49,25 +49,25 @@ class NeedleWitness(TaskWitness):
             return
         dz, shift, n, keys = task.dz, task.shift, task.n, setting.keys
         z, last = select_channels(setting.width, *range(dz)), select_channels(setting.width, dz + 1)
-        one = ConstantChannel(setting, dz + 2).one
+        unit = ConstantChannel(setting, dz + 2).unit
         family = family_of(mechanism)
         if family is Family.SHARP:
             yield shift * logit_factor(mechanism, n + 1) * z, z
         elif family is Family.SUM:
             self_score = 10 * n if mechanism.normalised else 0
-            yield torch.cat([z, one]), torch.cat([z, self_score * last])
+            yield torch.cat([z, unit]), torch.cat([z, self_score * last])
         elif family is Family.DELTA:
-            yield z, torch.cat([z, LONG_KEY * one])
+            yield z, torch.cat([z, LONG_KEY * unit])
         elif family is Family.SERIES:
             yield shift * z, z
         elif family is Family.POWER or family is Family.RECTIFIED:
             sign = 1 if family is Family.POWER else -1
             for share in (0.0, 0.05, 0.1, 0.3, 0.5, 0.7):
-                yield torch.cat([z, one]), torch.cat([z, sign * share * shift * one])
+                yield torch.cat([z, unit]), torch.cat([z, sign * share * shift * unit])
         elif family is Family.FEATURES:
             along = spread_codes(keys, dz) @ z if keys > dz else z
             for threshold, steepness in product((0.5, 0.7), (6, 12, 24)):
-                yield steepness * (along - 0.6 * one), 3 * (along - threshold * shift * one)
+                yield steepness * (along - 0.6 * unit), 3 * (along - threshold * shift * unit)
 
     def write(self, model: Any, task: NeedleTask, setting: Setting, variant: QueryKeyMaps) -> None:
         dz, constant = task.dz, ConstantChannel(setting, task.dz + 2)
@@ -75,5 +75,5 @@ class NeedleWitness(TaskWitness):
         model.inputs.weight[: dz + 2] = torch.eye(dz + 2)
         model.inputs.bias[constant.channel] = constant.number
         write_head(attention, *variant, mark, mark, gain=constant.gain)
-        write_strength(attention, constant.gain * constant.one)
+        write_strength(attention, constant.gain * constant.unit)
         model.head.weight[:] = torch.cat([-mark, mark])

@@ -61,18 +61,18 @@ class RegressionWitness(TaskWitness):
             return
         n, d, width = task.n, task.d, setting.width
         x, last = select_channels(width, *range(d)), select_channels(width, d + 1)
-        one, family = ConstantChannel(setting, d + 2).one, family_of(mechanism)
+        unit, family = ConstantChannel(setting, d + 2).unit, family_of(mechanism)
         if family is Family.SUM:
             self_score = 1000.0 * n if mechanism.normalised else 0.0
             decays = mechanism.name in ("retention", "log-linear")
             scale = None if decays else (self_score or 1.0) / (n + d + 1)
-            yield RegressionMaps(torch.cat([x, one]), torch.cat([x, self_score * last]), scale=scale)
+            yield RegressionMaps(torch.cat([x, unit]), torch.cat([x, self_score * last]), scale=scale)
         elif family is Family.DELTA:
             for strength in (4.0,) if mechanism.name == "mesanet" else (-1.0, 0.0, 1.0):
-                yield RegressionMaps(x, torch.cat([x, one / 2]), strength)
+                yield RegressionMaps(x, torch.cat([x, unit / 2]), strength)
         elif family is Family.SHARP:
             for size in (0.1, 0.2, 0.5, 0.7, 1.0):
-                query = logit_factor(mechanism, n + 1) * torch.cat([size * x, one])
+                query = logit_factor(mechanism, n + 1) * torch.cat([size * x, unit])
                 yield RegressionMaps(query, torch.cat([x, MASK_LOGIT * last]))
         elif family is Family.SERIES:
             for size in (0.1, 0.3, 0.5):
@@ -81,7 +81,7 @@ class RegressionWitness(TaskWitness):
             along = spread_codes(setting.keys, d) @ x
             steepness = 1 if mechanism.name == "exp-features" else 20
             for threshold in (0.5, 1.0, 1.5, 2.0):
-                yield RegressionMaps(5 * (along - threshold * one), steepness * (along + MASK_LOGIT * last))
+                yield RegressionMaps(5 * (along - threshold * unit), steepness * (along + MASK_LOGIT * last))
 
     def write(self, model: Any, task: RegressionTask, setting: Setting, variant: RegressionMaps) -> None:
         d, attention, constant = task.d, model.blocks[0].attention, ConstantChannel(setting, task.d + 2)
@@ -97,7 +97,7 @@ class RegressionWitness(TaskWitness):
             query = variant.query.clone()
             query[:, :d] *= -1
             write_head(attention, query, variant.key, y, -size * prediction, head=1, gain=constant.gain)
-        write_strength(attention, constant.gain * constant.one, variant.strength)
+        write_strength(attention, constant.gain * constant.unit, variant.strength)
         if variant.scale is None:
             fit_scale(model, task, prediction)
         else:

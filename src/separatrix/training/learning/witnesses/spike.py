@@ -60,8 +60,8 @@ class SpikeWitness(TaskWitness):
             return
         dz, shift, n, width = task.dz, task.shift, task.n, setting.width
         along = select_channels(width, *range(dz)).sum(0, keepdim=True) / math.sqrt(dz)
-        last, one = select_channels(width, dz), ConstantChannel(setting, dz + 1).one
-        token, family = one - last, family_of(mechanism)
+        last, unit = select_channels(width, dz), ConstantChannel(setting, dz + 1).unit
+        token, family = unit - last, family_of(mechanism)
         if family is Family.SHARP:
             own_logit = shift * shift / 2 + math.log(n)
             query = logit_factor(mechanism, n + 1) * last
@@ -70,7 +70,7 @@ class SpikeWitness(TaskWitness):
             own_score = 10.0 * n if mechanism.normalised else 1.0
             yield SpikeMaps(last, along + 2 / shift * token + own_score * last, along)
         elif family is Family.DELTA:
-            yield SpikeMaps(last, torch.cat([along + 2 / shift * token + last, LONG_KEY * one]), along)
+            yield SpikeMaps(last, torch.cat([along + 2 / shift * token + last, LONG_KEY * unit]), along)
         elif family is Family.SERIES:
             yield SpikeMaps(shift * last, along, along)
         elif family is Family.POWER or family is Family.RECTIFIED:
@@ -89,7 +89,7 @@ class SpikeWitness(TaskWitness):
         last, total, own_score = (select_channels(width, channel) for channel in (dz, dz + 2, dz + 3))
         values, outputs = torch.cat([variant.value, last]), torch.cat([total, own_score])
         write_head(attention, variant.query, variant.key, values, outputs, gain=constant.gain)
-        write_strength(attention, constant.gain * constant.one)
+        write_strength(attention, constant.gain * constant.unit)
         if variant.exact:
             model.head.weight[:] = torch.cat([own_score - total, total - own_score])
         else:
@@ -107,6 +107,6 @@ def _piecewise_linear_maps(
     highest = shift / 2 + math.log(task.n) / shift + 0.5
     bends = torch.linspace(0, highest, keys - 1)[:, None]
     weights = torch.cat([(shift * (bends - highest)).exp(), torch.ones(1, 1)])
-    zero, one = (invert_features(mechanism, torch.tensor(feature)) for feature in (0.0, 1.0))
-    key = torch.cat([steepness * (along - bends * token) + zero * last, zero * token + one * last])
+    low, high = (invert_features(mechanism, torch.tensor(feature)) for feature in (0.0, 1.0))
+    key = torch.cat([steepness * (along - bends * token) + low * last, low * token + high * last])
     return SpikeMaps(invert_features(mechanism, weights) @ last, key, token)
