@@ -13,11 +13,11 @@ from separatrix.training.tasks import REAL_TASKS, TASKS
 
 
 def constructions() -> str:
-    return "\n".join(_construction(row) for row in catalog.constructions())
+    return "\n".join(_construction(row) for row in catalog.list_constructions())
 
 
 def _construction(row: dict[str, Any]) -> str:
-    more = catalog.more_of_construction(row["name"])
+    more = catalog.describe_construction(row["name"])
     reference = " ".join(f"{name}={value}" for name, value in row["reference"].items())
     facts = {"parameters": _code(row["parameters"]), "reference point": f"`{reference}`"}
     facts["source"] = prose(row["provenance"])
@@ -28,7 +28,7 @@ def _construction(row: dict[str, Any]) -> str:
 
 
 def mechanisms() -> str:
-    rows = sorted(catalog.mechanisms(), key=lambda row: row["family"])
+    rows = sorted(catalog.list_mechanisms(), key=lambda row: row["family"])
     return "\n".join(
         f"## {_heading(family)}\n\n" + "\n".join(_mechanism(row) for row in each)
         for family, each in groupby(rows, key=lambda row: row["family"])
@@ -36,7 +36,7 @@ def mechanisms() -> str:
 
 
 def _mechanism(row: dict[str, Any]) -> str:
-    more = catalog.more_of_mechanism(row["name"])
+    more = catalog.describe_mechanism(row["name"])
     facts = {"formula": f"`{row['formula']}`", "parameters": _code(row["parameters"])}
     facts["source"] = prose(row["source"])
     if more.get("extras"):
@@ -58,7 +58,7 @@ def claims() -> str:
     head = "| claim | tag | section | statement |\n|---|---|---|---|\n"
     return head + "\n".join(
         f"| `{row['name']}` | [{row['provenance']}] | {_section(row['place'])} | {prose(row['statement'])} |"
-        for row in catalog.claims()
+        for row in catalog.list_claims()
     )
 
 
@@ -66,7 +66,7 @@ def engines() -> str:
     head = "| engine | what it is | draws signs | proves |\n|---|---|---|---|\n"
     return head + "\n".join(
         f"| `{row['name']}` | {row['title']} | {_yes(row['draws'])} | {_yes(row['proves'])} |"
-        for row in catalog.engines()
+        for row in catalog.list_engines()
     )
 
 

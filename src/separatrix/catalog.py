@@ -1,4 +1,4 @@
-"""What `list` shows of mechanisms, constructions, claims, tasks and engines, a row for each."""
+"""The rows of `separatrix list`: mechanisms, constructions, claims, engines, tasks, published numbers."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def mechanisms() -> list[Row]:
-    """Every mechanism with its formula, parameters and source."""
+def list_mechanisms() -> list[Row]:
+    """Return every mechanism with its formula, parameters and source."""
     from separatrix.mechanisms import MECHANISMS
     from separatrix.mechanisms.load import installed
 
     rows = [
         {
-            "name": each.name,
-            "family": each.family,
-            "formula": each.formula,
-            "parameters": _names(each.schema),
-            "source": each.source,
+            "name": kind.name,
+            "family": kind.family,
+            "formula": kind.formula,
+            "parameters": _parameter_names(kind.schema),
+            "source": kind.source,
         }
-        for each in MECHANISMS.values()
+        for kind in MECHANISMS.values()
     ]
     rows += [
         {
             "name": name,
             "family": "of another package",
             "formula": "as programmed",
-            "parameters": ["as its package says"],
+            "parameters": ["see its package"],
             "source": str(plugin),
         }
         for name, plugin in installed().items()
@@ -40,44 +40,44 @@ def mechanisms() -> list[Row]:
     return rows
 
 
-def more_of_mechanism(name: str) -> Row:
-    """What is said of one mechanism alone: how it works, its parameters, and what to do with it."""
+def describe_mechanism(name: str) -> Row:
+    """Return details on one mechanism: its docstring, defaults, extra inputs, and commands to try."""
     from separatrix.mechanisms import MECHANISMS
 
     if name not in MECHANISMS:
         return {}
     kind = MECHANISMS[name]
-    needed = ",".join(f"{each}={value}" for each, value in kind.example.items())
-    spelled = f"{name}:{needed}" if needed else name
+    parameters = ",".join(f"{parameter}={value}" for parameter, value in kind.example.items())
+    spelling = f"{name}:{parameters}" if parameters else name
     return {
-        "about": _paragraph(kind),
+        "about": _first_paragraph(kind),
         "defaults": _defaults(kind.schema),
-        "extras": [f"{extra.name}" for extra in kind.extras],
+        "extras": [extra.name for extra in kind.extras],
         "causal": kind.causality.value,
-        "try": [f"separatrix verdict spike {spelled}", f"separatrix assess {spelled}"],
+        "try": [f"separatrix verdict spike {spelling}", f"separatrix assess {spelling}"],
     }
 
 
-def constructions() -> list[Row]:
-    """Every construction with its parameters, its reference point and description."""
+def list_constructions() -> list[Row]:
+    """Return every construction with its parameters, reference point and description."""
     from separatrix.constructions import CONSTRUCTIONS
 
     return [
         {
-            "name": each.name,
-            "title": each.title,
-            "parameters": _names(each.schema),
-            "choices": _choices(each.schema),
-            "reference": {name: str(value) for name, value in each.example.items()},
-            "provenance": each.provenance,
-            "description": each.description,
+            "name": kind.name,
+            "title": kind.title,
+            "parameters": _parameter_names(kind.schema),
+            "choices": _choices(kind.schema),
+            "reference": {name: str(value) for name, value in kind.example.items()},
+            "provenance": kind.provenance,
+            "description": kind.description,
         }
-        for each in CONSTRUCTIONS.values()
+        for kind in CONSTRUCTIONS.values()
     ]
 
 
-def more_of_construction(name: str) -> Row:
-    """What is said of one construction alone: its defaults, and what to do with it."""
+def describe_construction(name: str) -> Row:
+    """Return details on one construction: its defaults, and commands to try."""
     from separatrix.constructions import CONSTRUCTIONS
 
     return {
@@ -86,64 +86,58 @@ def more_of_construction(name: str) -> Row:
     }
 
 
-def claims() -> list[Row]:
-    """Every claim of the ledger, without running it."""
+def list_claims() -> list[Row]:
+    """Return every claim of the ledger, without checking it."""
     from separatrix.claims import CLAIMS
 
-    return [
-        {
-            "name": each.name,
-            "provenance": each.provenance,
-            "place": each.place,
-            "statement": each.statement,
-        }
-        for each in CLAIMS
-    ]
+    columns = ("name", "provenance", "place", "statement")
+    return [{column: getattr(claim, column) for column in columns} for claim in CLAIMS]
 
 
-def more_of_claim(name: str) -> Row:
-    """What to do with one claim."""
+def describe_claim(name: str) -> Row:
+    """Return the command that checks one claim."""
     return {"try": [f"separatrix claim {name}"]}
 
 
-def engines() -> list[Row]:
-    """Every engine, and what can be expected of it."""
+def list_engines() -> list[Row]:
+    """Return every engine, and whether it draws samples or proves its result."""
     from separatrix.exact.engines import ENGINES
 
-    return [
-        {"name": each.name, "title": each.title, "draws": each.draws, "proves": each.proves}
-        for each in ENGINES.values()
-    ]
+    columns = ("name", "title", "draws", "proves")
+    return [{column: getattr(engine, column) for column in columns} for engine in ENGINES.values()]
 
 
-def tasks(as_json: bool, name: str | None = None) -> list[Row]:
-    """Tasks at their default parameters, with the ceiling and the floor on their samples to test with.
+def list_tasks(as_json: bool, name: str | None = None) -> list[Row]:
+    """Return all tasks, or the one called `name`, with their ceiling and floor at default parameters.
 
-    Only the task called `name` is looked at, where one is named: samples take their time.
+    Both are computed on the task's test samples, which takes seconds for some tasks. As text they come with
+    an explanation, in JSON they are numbers.
     """
     from separatrix.training.tasks import REAL_TASKS, TASKS, Split
 
     rows = []
-    for each in TASKS.values():
-        if name not in (None, each.name):
+    for kind in TASKS.values():
+        if name not in (None, kind.name):
             continue
-        task, setting = each.read(), each.default_setting()
+        task, setting = kind.read(), kind.default_setting()
         samples = task.samples(setting.tests, Split.TEST)
         ceiling, floor = task.ceiling(samples), task.floor(samples)
-        known: tuple[object, object] = (ceiling.score, floor.score)
+        bounds: tuple[object, object] = (ceiling.score, floor.score)
         if not as_json:
-            known = f"{ceiling.score:.4f}: {ceiling.basis}", f"{floor.score:.4f}: {floor.basis}"
-        rows.append(_task(each, *known))
-    for real in REAL_TASKS.values():  # whose data may not be there, and whose floors take their time
+            bounds = f"{ceiling.score:.4f}: {ceiling.basis}", f"{floor.score:.4f}: {floor.basis}"
+        rows.append(_task_row(kind, *bounds))
+    # Tasks on real data have no bounds here: the data may not be downloaded, and floors take minutes.
+    for real in REAL_TASKS.values():
         if name in (None, real.name):
             command = f"separatrix data floors {real.data}"
-            unknown = (None, None) if as_json else ("none is known", f"measured by {command}")
-            rows.append(_task(real, *unknown))
+            rows.append(
+                _task_row(real, *((None, None) if as_json else ("unknown", f"measured by {command}")))
+            )
     return rows
 
 
-def more_of_task(name: str) -> Row:
-    """What is said of one task alone: its defaults, and what to do with it."""
+def describe_task(name: str) -> Row:
+    """Return details on one task: its defaults, and a command to try."""
     from separatrix.training.tasks import REAL_TASKS, TASKS
 
     return {
@@ -152,7 +146,7 @@ def more_of_task(name: str) -> Row:
     }
 
 
-def _task(kind: type[Task], ceiling: object, floor: object) -> Row:
+def _task_row(kind: type[Task], ceiling: object, floor: object) -> Row:
     from separatrix.training.learning.witnesses import witnessed_mechanisms
 
     return {
@@ -162,49 +156,50 @@ def _task(kind: type[Task], ceiling: object, floor: object) -> Row:
         "ceiling": ceiling,
         "floor": floor,
         "mechanisms_with_witness": witnessed_mechanisms(kind),
-        "parameters": _names(kind.schema),
+        "parameters": _parameter_names(kind.schema),
         "provenance": kind.provenance,
         "description": kind.description,
     }
 
 
-def _names(schema: type[Parameters]) -> list[str]:
+def _parameter_names(schema: type[Parameters]) -> list[str]:
+    """Return the names of the parameters, optional ones in brackets."""
     return [name if field.is_required() else f"[{name}]" for name, field in schema.model_fields.items()]
 
 
 def _choices(schema: type[Parameters]) -> dict[str, str]:
-    """The words that parameters take, where they take words, with commas between them."""
-    annotated = {name: field.annotation for name, field in schema.model_fields.items()}
-    return {name: ",".join(get_args(kind)) for name, kind in annotated.items() if get_origin(kind) is Literal}
+    """Return the allowed words of the parameters that take words, separated by commas."""
+    types = {name: field.annotation for name, field in schema.model_fields.items()}
+    return {name: ",".join(get_args(kind)) for name, kind in types.items() if get_origin(kind) is Literal}
 
 
 def _defaults(schema: type[Parameters]) -> dict[str, str]:
-    """The value of every parameter that need not be given."""
+    """Return the default value of every optional parameter that has one."""
     from separatrix.core.parameters.model import is_absent, printed
 
-    known = {name: field.default for name, field in schema.model_fields.items() if not field.is_required()}
-    return {name: str(printed(value)) for name, value in known.items() if not is_absent(value)}
+    fields = {name: field for name, field in schema.model_fields.items() if not field.is_required()}
+    return {
+        name: str(printed(field.default)) for name, field in fields.items() if not is_absent(field.default)
+    }
 
 
-def _paragraph(kind: type) -> str:
+def _first_paragraph(kind: type) -> str:
     return " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
 
 
-def published() -> list[Row]:
-    """Every published number that `learn --published` measures, without measuring it."""
+def list_published() -> list[Row]:
+    """Return every published number that `learn --published` measures, without measuring it."""
     from separatrix.analysis.evidence.published import PUBLISHED, describe_measurement
 
-    rows = list[Row]()
-    for each in PUBLISHED:
-        rows.append(
-            {
-                "name": each.name,
-                "states": each.states,
-                "published": each.value,
-                "source": each.source,
-                "measured_by": describe_measurement(each),
-                "differs_in": each.other or each.differs or None,
-                "cpu_seconds": each.seconds,
-            }
-        )
-    return rows
+    return [
+        {
+            "name": number.name,
+            "states": number.states,
+            "published": number.value,
+            "source": number.source,
+            "measured_by": describe_measurement(number),
+            "differs_in": number.other or number.differs or None,
+            "cpu_seconds": number.seconds,
+        }
+        for number in PUBLISHED
+    ]

@@ -43,7 +43,7 @@ def claim(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Check one statement of the ledger, and show what was computed.
+    """Check one statement of the ledger, and show the evidence.
 
     The exit code is 1 if it fails. `reproduce` checks all of them.
 
@@ -128,7 +128,7 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
         first = points[:MAX_WIDE_POINTS]
         for point in first:
             place = " ".join(f"{name}={value}" for name, value in _varied_parameters(point, shared).items())
-            out.print(f"{place or 'there'}{'' if point.holds else ': FAILS'}", markup=False)
+            out.print(f"{place or 'all shared parameters'}{'' if point.holds else ': FAILS'}", markup=False)
             measured = ", ".join(f"{name} {value}" for name, value in _measurements(point).items())
             out.print(Padding(escape(measured), (0, 0, 0, 4)))
     if len(points) > len(first):

@@ -91,7 +91,7 @@ def lists(incomplete: str) -> list[str]:
 
 def listed(context: typer.Context, incomplete: str) -> list[str]:
     """Complete an entry of the category that `list` was given."""
-    names = LISTS.get(str(context.params.get("what")))
+    names = LISTS.get(str(context.params.get("kind")))
     return [] if names is None else names(incomplete)
 
 

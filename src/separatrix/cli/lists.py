@@ -1,4 +1,4 @@
-"""`list`: mechanisms, constructions, claims, tasks, engines, published numbers, plans, sweeps; or one."""
+"""`list`: the names that other commands take, or the details of one of them."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
 from separatrix.core.secrets import Secret
 
-WHAT = ("mechanisms", "constructions", "claims", "tasks", "engines", "published", "plans", "sweeps")
-ROWS: dict[str, tuple[Callable[[], list[catalog.Row]], Callable[[str], catalog.Row]]] = {
-    "mechanisms": (catalog.mechanisms, catalog.more_of_mechanism),
-    "constructions": (catalog.constructions, catalog.more_of_construction),
-    "claims": (catalog.claims, catalog.more_of_claim),
-    "engines": (catalog.engines, lambda name: {}),
-    "published": (catalog.published, lambda name: {}),
+KINDS = ("mechanisms", "constructions", "claims", "tasks", "engines", "published", "plans", "sweeps")
+CATALOGS: dict[str, tuple[Callable[[], list[catalog.Row]], Callable[[str], catalog.Row]]] = {
+    "mechanisms": (catalog.list_mechanisms, catalog.describe_mechanism),
+    "constructions": (catalog.list_constructions, catalog.describe_construction),
+    "claims": (catalog.list_claims, catalog.describe_claim),
+    "engines": (catalog.list_engines, lambda name: {}),
+    "published": (catalog.list_published, lambda name: {}),
 }
-"""What is listed of each kind, and what is added where one alone is asked for."""
+"""For each kind, a function that returns all rows, and one that returns the details of a single name."""
 
 
 def list_(
-    what: Annotated[
+    kind: Annotated[
         str,
-        typer.Argument(help=f"{', '.join(WHAT[:-1])} or {WHAT[-1]}.", autocompletion=completion.lists),
+        typer.Argument(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", autocompletion=completion.lists),
     ],
     name: Annotated[
         str | None,
-        typer.Argument(help="Show this one alone, and more of it.", autocompletion=completion.listed),
+        typer.Argument(help="Show only this one, in detail.", autocompletion=completion.listed),
     ] = None,
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
@@ -40,10 +40,11 @@ def list_(
     store: StoreUrl = HERE,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None, typer.Option(help="With one construction: its picture as a .svg, .png or .pdf file.")
+        Path | None,
+        typer.Option(help="With one construction: write its picture to this .svg, .png or .pdf file."),
     ] = None,
 ) -> None:
-    """List what there is to name in other commands, or show one of it.
+    """List the names that other commands take, or show one of them in detail.
 
     \b
     Examples:
@@ -53,48 +54,48 @@ def list_(
     """
     from separatrix.core.parameters import UsageError, require_known
 
-    if what not in WHAT and name is None and (home := _home(what)):
-        raise UsageError(f"{what} is one of the {home}; write: separatrix list {home} {what}")
-    require_known("list of", what, WHAT)
-    if lattice and (what != "mechanisms" or name is not None):
+    if kind not in KINDS and name is None and (home := _find_kind(kind)):
+        raise UsageError(f"{kind} is one of the {home}; write: separatrix list {home} {kind}")
+    require_known("list of", kind, KINDS)
+    if lattice and (kind != "mechanisms" or name is not None):
         raise UsageError("the lattice is of all mechanisms; write: separatrix list mechanisms --lattice")
-    if out is not None and (what != "constructions" or name is None):
+    if out is not None and (kind != "constructions" or name is None):
         raise UsageError(
-            "pictures are of one construction; write: separatrix list constructions spike --out spike.svg"
+            "only one construction has a picture; write: separatrix list constructions spike --out spike.svg"
         )
     if lattice:
-        _lattice(as_json)
-    elif what == "plans":
-        _plans(name, as_json)
-    elif what == "sweeps":
+        _print_lattice(as_json)
+    elif kind == "plans":
+        _print_plans(name, as_json)
+    elif kind == "sweeps":
         if name is not None:
             raise UsageError(
-                f"sweeps are listed all at once; what one found: separatrix results --sweep {name}"
+                f"sweeps are listed all at once; for the results of one: separatrix results --sweep {name}"
             )
-        _sweeps(store, as_json)
-    elif what == "tasks":
+        _print_sweeps(store, as_json)
+    elif kind == "tasks":
         if name is not None:
             from separatrix.training.tasks import REAL_TASKS, TASKS
 
             require_known("task", name, [*TASKS, *REAL_TASKS])
-        rows = catalog.tasks(as_json, name)
-        _print(rows if name is None else [{**rows[0], **catalog.more_of_task(name)}], name, as_json)
+        rows = catalog.list_tasks(as_json, name)
+        _print_rows(rows if name is None else [{**rows[0], **catalog.describe_task(name)}], name, as_json)
     else:
-        every, more = ROWS[what]
-        rows = every()
+        list_rows, describe = CATALOGS[kind]
+        rows = list_rows()
         if name is not None:
             name = name.partition(":")[0]
-            found = {row["name"]: row for row in rows}
-            require_known(what.removesuffix("s"), name, found)
-            rows = [{**found[name], **more(name)}]
+            rows_by_name = {row["name"]: row for row in rows}
+            require_known(kind.removesuffix("s"), name, rows_by_name)
+            rows = [{**rows_by_name[name], **describe(name)}]
         if out is None:
-            _print(rows, name, as_json)
-        if what == "constructions" and name is not None and (out is not None or not as_json):
+            _print_rows(rows, name, as_json)
+        if kind == "constructions" and name is not None and (out is not None or not as_json):
             _illustrate(name, out)
 
 
 def _illustrate(name: str, out: Path | None) -> None:
-    """Show the picture of a construction in characters, or write it."""
+    """Print the picture of a construction in characters, or write it to a file."""
     if out is None:
         from separatrix.analysis.cards.illustration import illustrate
         from separatrix.cli import illustrated
@@ -110,14 +111,17 @@ def _illustrate(name: str, out: Path | None) -> None:
         write_whole(out, illustration.picture(name, out.suffix[1:]))
 
 
-def _home(name: str) -> str:
-    """The list in which something of that name stands; tasks are not looked through."""
-    kind = name.partition(":")[0]
-    return next((what for what, (rows, _) in ROWS.items() if any(row["name"] == kind for row in rows())), "")
+def _find_kind(name: str) -> str:
+    """Return the kind of object that has this name, or "". Tasks, which are slow to list, are left out."""
+    name = name.partition(":")[0]
+    for kind, (list_rows, _) in CATALOGS.items():
+        if any(row["name"] == name for row in list_rows()):
+            return kind
+    return ""
 
 
-def _print(rows: list[catalog.Row], name: str | None, as_json: bool) -> None:
-    """Print every row, or the one that was asked for by its name."""
+def _print_rows(rows: list[catalog.Row], name: str | None, as_json: bool) -> None:
+    """Print every row; with a `name` there is one, and its JSON is an object instead of a list."""
     if as_json:
         print_json(rows if name is None else rows[0])
         return
@@ -136,12 +140,12 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        value = [f"{name}={each}" for name, each in value.items()]
+        value = [f"{name}={item}" for name, item in value.items()]
     return (" ".join(value) or "none") if isinstance(value, list) else str(value)
 
 
-def _lattice(as_json: bool) -> None:
-    """Which mechanism, at which parameters, is another one; every line is a test."""
+def _print_lattice(as_json: bool) -> None:
+    """Print which mechanism equals which other one, and at which parameters; every line is a test."""
     from separatrix.contract.lattice import shown
 
     if as_json:
@@ -153,7 +157,7 @@ def _lattice(as_json: bool) -> None:
     console().print(table)
 
 
-def _plans(name: str | None, as_json: bool) -> None:
+def _print_plans(name: str | None, as_json: bool) -> None:
     """Print every plan that comes with separatrix, or the text of one."""
     import tomllib
 
@@ -166,35 +170,36 @@ def _plans(name: str | None, as_json: bool) -> None:
 
         require_known("plan", name, files)
         files = {name: files[name]}
-    about = {each: tomllib.loads(file.read_text())["description"] for each, file in files.items()}
+    descriptions = {plan: tomllib.loads(file.read_text())["description"] for plan, file in files.items()}
     if as_json:
-        counts = {each: load_plan(file).count for each, file in files.items()}
-        rows = [{"name": each, "description": about[each], "cells": counts[each]} for each in files]
+        rows = [
+            {"name": plan, "description": descriptions[plan], "cells": load_plan(file).count}
+            for plan, file in files.items()
+        ]
         print_json(rows if name is None else rows[0])
-        return
-    if name is not None:
+    elif name is not None:
         console().print(files[name].read_text().rstrip(), markup=False, soft_wrap=True)
-        return
-    table = new_table()
-    for each, description in about.items():
-        table.add_row(f"[bold]{escape(each)}[/]", escape(description))
-    console().print(table)
+    else:
+        table = new_table()
+        for plan, description in descriptions.items():
+            table.add_row(f"[bold]{escape(plan)}[/]", escape(description))
+        console().print(table)
 
 
-def _sweeps(store: Secret, as_json: bool) -> None:
+def _print_sweeps(store: Secret, as_json: bool) -> None:
     """Print every sweep of a store."""
     from separatrix.sweeps.store import open_store
     from separatrix.sweeps.store.sweep_list import list_sweeps
 
-    found, damage = list_sweeps(open_store(store))
+    sweeps, damage = list_sweeps(open_store(store))
     if as_json:
-        names = ("id", "name", "started", "cells")
-        print_json([{name: getattr(each, name) for name in names} for each in found])
-    elif not found:
+        columns = ("id", "name", "started", "cells")
+        print_json([{column: getattr(sweep, column) for column in columns} for sweep in sweeps])
+    elif not sweeps:
         console().print("no sweep is intact" if damage else "no sweep is stored")
     else:
         table = new_table("number", "name", "begun", "cells stored")
-        for each in found:
-            table.add_row(str(each.id), plain(each.name), plain(each.started), f"{each.cells:,}")
+        for sweep in sweeps:
+            table.add_row(str(sweep.id), plain(sweep.name), plain(sweep.started), f"{sweep.cells:,}")
         console().print(table)
     warn_of(damage)

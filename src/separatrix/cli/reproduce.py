@@ -22,17 +22,17 @@ def reproduce(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """The paper's theorem, as far as its summary goes: ledger, sweeps, figures, report.
+    """Reproduce the paper's theorem, as far as its summary goes: ledger, sweeps, figures, report.
 
-    Each statement has its tag: stated in the summary of the paper, reconstructed, or ours.
+    Each statement has a tag: stated in the paper's summary, reconstructed, or ours.
 
-    Writes report.html, which opens offline, the figures as PNG, PDF and SVG, ledger.json, sweep CSVs, and
-    results.db, a store of the sweeps' cells, which are not computed again into the same folder.
+    Writes report.html (opens offline), the figures as PNG, PDF and SVG, ledger.json, CSV files of the sweeps,
+    and results.db, a store of their cells. A second run into the same folder reuses the stored cells.
     """
     from separatrix.pages.reproduce import reproduce as run
 
-    what = f"the ledger, six sweeps and the figures, into {out}; about a minute"
-    with announced("reproduce", what, as_json):
+    summary = f"the ledger, six sweeps and the figures, into {out}; about a minute"
+    with announced("reproduce", summary, as_json):
         result = run(out, quiet=as_json)
     show(result, as_json, lambda: _print(result))
     raise typer.Exit(0 if result.holds else 1)

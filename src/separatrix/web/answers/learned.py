@@ -42,7 +42,7 @@ def task_list(quick: bool, tell: Tell) -> bytes:
     rows = []
     for place, name in enumerate((*TASKS, *REAL_TASKS)):
         tell({"done": place, "total": len(TASKS) + len(REAL_TASKS)})
-        rows += catalog.tasks(True, name)
+        rows += catalog.list_tasks(True, name)
     return document(rows)
 
 
@@ -79,7 +79,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
     if quick:
         raise Slow(SLOW)
     tell({"what": "drawing the samples to test with"})
-    row = {**catalog.tasks(True, task)[0], **catalog.more_of_task(task)}
+    row = {**catalog.list_tasks(True, task)[0], **catalog.describe_task(task)}
     found = StoredTraining(())
     try:
         if store is not None:

@@ -128,7 +128,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
     one = mechanism_from(mechanisms, **how_called(options))
     own = isinstance(one, CustomMechanism)
     name = one.name
-    known = next((mechanism for mechanism in catalog.mechanisms() if mechanism["name"] == name), None)
+    known = next((mechanism for mechanism in catalog.list_mechanisms() if mechanism["name"] == name), None)
     about = known or {
         "name": name,
         "family": "your own" if own else one.family,
@@ -139,7 +139,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
     return document(
         {
             "mechanism": one.spelled,
-            "listed": {**about, **catalog.more_of_mechanism(name)},
+            "listed": {**about, **catalog.describe_mechanism(name)},
             "calling": [] if not own or find_call_failure(one) else calling_of(one).words,
             "special_cases": [
                 edge

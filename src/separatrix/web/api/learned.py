@@ -114,7 +114,7 @@ async def published() -> list[dict[str, Any]]:
 
 @cache
 def _published() -> list[dict[str, Any]]:
-    return catalog.published()
+    return catalog.list_published()
 
 
 @router.get("/learn", response_model=TrainedOverview)

@@ -57,7 +57,7 @@ async def constructions() -> list[dict[str, Any]]:
 
 @cache
 def _constructions() -> list[dict[str, Any]]:
-    return catalog.constructions()
+    return catalog.list_constructions()
 
 
 @router.get("/list/mechanisms", response_model=list[documents.ListedMechanism])
@@ -68,7 +68,7 @@ async def mechanisms() -> list[dict[str, Any]]:
 
 @cache
 def _mechanisms() -> list[dict[str, Any]]:
-    return catalog.mechanisms()
+    return catalog.list_mechanisms()
 
 
 @router.get("/looks")
