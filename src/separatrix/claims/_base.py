@@ -56,9 +56,9 @@ class Point(Document):
     holds: bool
     measured: Mapping[str, int | str | float]
 
-    def __init__(self, parameters: Mapping[str, object], holds: object, **measured: object) -> None:
+    def __init__(self, parameters: Mapping[str, object], holds: object, **measurements: object) -> None:
         texts = {name: _to_parameter(value) for name, value in parameters.items()}
-        numbers = {name: _to_measurement(value) for name, value in measured.items()}
+        numbers = {name: _to_measurement(value) for name, value in measurements.items()}
         self.__dict__.update(parameters=texts, holds=bool(holds), measured=numbers)
 
 
@@ -129,9 +129,9 @@ class Points(list[Point]):
         values = (point.measured.get(name) for point in self for name in names)
         return Quantity(float(value) for value in values if isinstance(value, int | float))
 
-    def add(self, parameters: Mapping[str, object], holds: object, **measured: object) -> None:
+    def add(self, parameters: Mapping[str, object], holds: object, **measurements: object) -> None:
         """Append a point fit for JSON."""
-        self.append(Point(parameters, holds, **measured))
+        self.append(Point(parameters, holds, **measurements))
 
     def conclude(self, summary: str, slack: str) -> Finding:
         """Return the finding: the claim holds if there are points and all of them hold."""
@@ -142,12 +142,12 @@ class Points(list[Point]):
             ClaimStatus.FAILS if bad or not self else ClaimStatus.HOLDS, summary, slack, tuple(self)
         )
 
-    def conclude_where(self, outside: Sequence[Point], where: str, summary: str, slack: str) -> Finding:
+    def conclude_where(self, outside: Sequence[Point], condition: str, summary: str, slack: str) -> Finding:
         """Conclude for these points inside a condition; those outside decide whether it is needed."""
         inside = self.conclude(summary, slack)
         is_needed = inside.status is ClaimStatus.HOLDS and not all(point.holds for point in outside)
-        status, condition = (ClaimStatus.ONLY_WHERE, where) if is_needed else (inside.status, "")
-        return Finding(status, inside.summary, slack, (*self, *outside), condition)
+        status, applied_condition = (ClaimStatus.ONLY_WHERE, condition) if is_needed else (inside.status, "")
+        return Finding(status, inside.summary, slack, (*self, *outside), applied_condition)
 
 
 @dataclass(frozen=True)

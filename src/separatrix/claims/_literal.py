@@ -96,8 +96,8 @@ def network(rows: Sequence[Sequence[float]], signs: Sequence[Sequence[int]], tau
 
 def sign_class(y: Sequence[int], block: int) -> tuple[int, int, int, int]:
     """Return (y_1, y_k3, y_d) and P, the number of + among the other block signs; `block` is the spike's."""
-    others = [sign for k, sign in enumerate(y[1:-1]) if k != block]
-    return y[0], y[1 + block], y[-1], others.count(1)
+    other_signs = [sign for k, sign in enumerate(y[1:-1]) if k != block]
+    return y[0], y[1 + block], y[-1], other_signs.count(1)
 
 
 def _dot(row: Sequence[Scalar], signs: Sequence[int]) -> Scalar:

@@ -52,13 +52,13 @@ def judge_pair(
 
 def on_grid(
     mechanism: Mechanism,
-    fixed: Mapping[str, object],
+    parameters: Mapping[str, object],
     kind: type[Construction] = Spike,
     **axis: Sequence[object],
 ) -> ProbabilityGrid:
     """Evaluate the closed engine along one axis; columns that are given together vary together."""
-    rest = {name: value for name, value in fixed.items() if name not in axis}
-    return evaluate(kind, mechanism, Grid(rest, (axis,) if axis else ()))
+    constants = {name: value for name, value in parameters.items() if name not in axis}
+    return evaluate(kind, mechanism, Grid(constants, (axis,) if axis else ()))
 
 
 def crossing(
@@ -69,14 +69,14 @@ def crossing(
     rounds: int = 4,
 ) -> float:
     """Return where `probability` first rises to 1/2, to 1/cells^rounds of the range; or NaN."""
-    left, right = Fraction(str(low)), Fraction(str(high))
+    low_end, high_end = Fraction(str(low)), Fraction(str(high))
     for _ in range(rounds):
-        grid = [left + (right - left) * Fraction(i, cells) for i in range(cells + 1)]
+        grid = [low_end + (high_end - low_end) * Fraction(i, cells) for i in range(cells + 1)]
         first = int(np.argmax(np.asarray(probability(grid)) >= 1 / 2))
         if first == 0:
             return math.nan
-        left, right = grid[first - 1], grid[first]
-    return float(right)
+        low_end, high_end = grid[first - 1], grid[first]
+    return float(high_end)
 
 
 def certified_crossing(construction: str, **parameters: object) -> float:

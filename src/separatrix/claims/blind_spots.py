@@ -62,8 +62,8 @@ def equal_rows() -> Finding:
 
 def equal_queries_point(mechanism: str, n: int, factor: str) -> Point:
     """Check that both labels provably get the same row."""
-    same = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).same
-    return Point({"mechanism": mechanism, "n": n, "factor": factor}, same, equal_rows=same)
+    is_equal = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).same
+    return Point({"mechanism": mechanism, "n": n, "factor": factor}, is_equal, equal_rows=is_equal)
 
 
 @claim("injectivity-softmax", "6.1", "rec")
@@ -135,18 +135,18 @@ def copies_cancel() -> Finding:
 def equal_copies_point(mechanism: str, n: int, copies: int) -> Point:
     """Check that both labels provably get the same row, and that sums over all copies say the same."""
     construction = example(Duplication, n=n, r1=copies)
-    same = same_rows(construction, mechanism_named(mechanism))
-    once, repeated = (sum_over_copies(mechanism, n, label) for label in construction.descriptions)
+    is_equal = same_rows(construction, mechanism_named(mechanism))
+    once, copied = (sum_over_copies(mechanism, n, label) for label in construction.descriptions)
     parameters = {"mechanism": mechanism, "n": n, "r1": copies}
-    return Point(parameters, same and once == repeated, equal_rows=same, equal_sums=once == repeated)
+    return Point(parameters, is_equal and once == copied, equal_rows=is_equal, equal_sums=once == copied)
 
 
 def sum_over_copies(mechanism: str, n: int, description: Description) -> Fraction:
     """Return `sum of count u v / sum of count u` in rationals."""
     score, groups = SCORES[mechanism], description.groups
     u = [group.count * score(Fraction(group.key[0]), n) for group in groups]
-    weighted = (weight * Fraction(group.value[0]) for weight, group in zip(u, groups, strict=True))
-    return sum(weighted, Fraction(0)) / sum(u, Fraction(0))
+    terms = (weight * Fraction(group.value[0]) for weight, group in zip(u, groups, strict=True))
+    return sum(terms, Fraction(0)) / sum(u, Fraction(0))
 
 
 def tripling_point(mechanism: str, changes: bool) -> Point:
@@ -202,9 +202,9 @@ def routing_degree() -> Finding:
             worst = max(abs(circle_margin(n, f"{kernel}={degree}")) for kernel in kernels)
             points.add({"n": n, "degree": degree}, worst < MAX_PATTERN_LEFT, cancelled=worst)
         for kernel in kernels:
-            passed = abs(circle_margin(n, f"{kernel}={n // 2}"))
+            share = abs(circle_margin(n, f"{kernel}={n // 2}"))
             parameters = {"n": n, "degree": n // 2, "kernel": kernel.partition(":")[0]}
-            points.add(parameters, passed > 1e-6, passed=passed)
+            points.add(parameters, share > 1e-6, passed=share)
         softmax, scale = circle_margin(n, "softmax"), 15 * math.log(n)
         finest = sum(2 * scipy.special.ive(n // 2 + n * k, scale) for k in range(9))
         level = scipy.special.ive(0, scale) + sum(2 * scipy.special.ive(n * k, scale) for k in range(1, 9))
@@ -234,9 +234,9 @@ def parity_degree() -> Finding:
     for bits in CUBES:
         for degree in range(1, bits + 1):
             construction, power = example(Parity, n=2**bits), Power(beta=degree)
-            same = same_rows(construction, power)
+            is_equal = same_rows(construction, power)
             *_, margin = kernel_rows(construction, power).margin()
-            holds = same == (degree < bits) and (margin == 0) == same
+            holds = is_equal == (degree < bits) and (margin == 0) == is_equal
             points.add({"n": 2**bits, "degree": degree}, holds, passed=float(margin))
     least = min(filter(None, points.passed), default=math.nan)
     return points.conclude(
@@ -317,8 +317,8 @@ def map_point(name: str, q: Tensor, k: Tensor) -> Point:
     matrix_rank, away = rank(matrix), distance_to_permutation(matrix)
     excess = away - math.sqrt(TOKENS - min(features, TOKENS))
     holds = matrix_rank <= features < TOKENS and excess >= 0
-    measured = {"rank": matrix_rank, "room": features - matrix_rank, "away": away, "excess": excess}
-    return Point({"mechanism": name, "n": TOKENS, "width": WIDTH, "features": features}, holds, **measured)
+    results = {"rank": matrix_rank, "room": features - matrix_rank, "away": away, "excess": excess}
+    return Point({"mechanism": name, "n": TOKENS, "width": WIDTH, "features": features}, holds, **results)
 
 
 def ring_point() -> Point:

@@ -54,9 +54,9 @@ def boundary_finding(
         gap = limit - a1
         rises = math.isnan(before) or a1 > before
         points.add(setting(n), rises and gap > 0, crossing=a1, gap=gap, gap_log_n=gap * math.log(n))
-    extrapolated = limit_in_log(sizes, points.crossing)
-    away = abs(extrapolated - limit)
-    points.add({}, away < MAX_LIMIT_ERROR, extrapolated=extrapolated, claimed=limit, away=away)
+    estimate = limit_in_log(sizes, points.crossing)
+    away = abs(estimate - limit)
+    points.add({}, away < MAX_LIMIT_ERROR, extrapolated=estimate, claimed=limit, away=away)
     return points.conclude(
         f"P crosses 1/2 at a1 = {points.crossing.min:.4f} for n = {short(sizes[0])} and rises to "
         f"{points.crossing.max:.4f} for n = {short(sizes[-1])}; extrapolated in 1/log n to "
@@ -157,13 +157,13 @@ def identity_separates() -> Finding:
     distinguish = on_grid(Softmax(), {**IDENTITY, "d": 1002}, n=sizes).distinguish
     below_half = (f"{n:.0e}".replace("+0", "") for n, p in zip(sizes, distinguish, strict=True) if p < 0.5)
     inside += [engines_agree({**IDENTITY, "n": 10**e, "d": 1002}) for e in (6, 8, 9, 10, 12)]
-    turn, left = next(below_half, "none tried"), outside.distinguish.max
+    turn, largest_p = next(below_half, "none tried"), outside.distinguish.max
     return inside.conclude_where(
         outside,
         "d grows faster than n^{b²}; with d fixed, the tokens in the spike's block win once n^{b²} >> d",
         f"P = {inside.distinguish.min:.5f} or more with d-2 = sqrt(n) up to n = 1e24; at d = 1002, b = 0.5 "
-        f"it falls through 1/2 at n = {turn} and is {left:.0e} or less from n = 1e10 on",
-        f"P = {left:.0e} at d = 1002 from n = 1e10 on",
+        f"it falls through 1/2 at n = {turn} and is {largest_p:.0e} or less from n = 1e10 on",
+        f"P = {largest_p:.0e} at d = 1002 from n = 1e10 on",
     )
 
 
@@ -220,11 +220,11 @@ def cross_weight() -> Finding:
             (attention_weights(Softmax(), tokens)[:, 0], softmax),
             (attention_weights(Linear(), tokens)[:, 0], linear),
         )
-        errors = [float(np.abs(weights / closed - 1).max()) for weights, closed in rows]
+        errors = [float(np.abs(weights / formula - 1).max()) for weights, formula in rows]
         errors.append(relative_error(list(map(float, exact)), [softmax, linear]))
         names = ("error_loops", "error_dense", "error_linear", "error_certified")
-        measured = {"weight": softmax, **dict(zip(names, errors, strict=True))}
-        points.add({"n": n, "d": d, "r_Q": r_q, "a1": a1}, max(errors) <= MAX_CROSS_ERROR, **measured)
+        results = {"weight": softmax, **dict(zip(names, errors, strict=True))}
+        points.add({"n": n, "d": d, "r_Q": r_q, "a1": a1}, max(errors) <= MAX_CROSS_ERROR, **results)
     worst = points.values("error_loops", "error_dense").max
     return points.conclude(
         f"every query row, uneven queries included, has the closed form's weight to {worst:.1e} (relative)",
@@ -278,10 +278,10 @@ def degree_point(n: int) -> Point:
     At the crossing (a1+b) f(j3,j3) is about 0.1, with f = 1/(1 + (n-1)(r/R)^beta); and the mechanism's own
     log ratio is beta log(R/r).
     """
-    claimed, top = math.log(n) / STEEP, math.log(n) / FLAT
-    middle = Fraction(round(math.sqrt(claimed * top)))
+    limit, top = math.log(n) / STEEP, math.log(n) / FLAT
+    middle = Fraction(round(math.sqrt(limit * top)))
     beta = crossing(lambda degrees: separation(n, degrees), "0.1", middle, cells=8, rounds=5)
-    plateau, shift = float(separation(n, [middle])[0]), beta - claimed
+    plateau, shift = float(separation(n, [middle])[0]), beta - limit
     share = 1.4 / (1 + (n - 1) * math.exp(-beta * STEEP))
     base, step = np.array(0.45 * math.log(n)), np.array(1.8 * math.log(n))
     degrees = (Fraction(1), Fraction(5, 2), middle)
@@ -289,8 +289,8 @@ def degree_point(n: int) -> Point:
     ratio_off = relative_error(log_ratios, [float(degree) * math.log(5) for degree in degrees])
     is_at_crossing = -3 / STEEP < shift < 0 and abs(share - 0.1) < 0.01
     holds = is_at_crossing and plateau >= 1 - DELTA and ratio_off < 1e-12
-    measured = {"beta": beta, "claimed": claimed, "shift": shift, "plateau": plateau, "with_block": share}
-    return Point({**BASE, "n": n}, holds, **measured, ratio_off=ratio_off)
+    results = {"beta": beta, "claimed": limit, "shift": shift, "plateau": plateau, "with_block": share}
+    return Point({**BASE, "n": n}, holds, **results, ratio_off=ratio_off)
 
 
 def steep_point(n: int) -> Point:
@@ -331,12 +331,12 @@ def taylor_point(order: int) -> Point:
         return Point({**BASE, "order": order}, False, blind_from="never")
     room = 2 + order * STEEP / math.log(10) - math.log10(sizes[first])
     ratio_off = max(
-        abs(math.expm1(taylor_ratio(order, n) - computed))
+        abs(math.expm1(taylor_ratio(order, n) - log_ratio))
         for n in (1000, 10**6)
-        for computed in log_ratios_of(order, n)
+        for log_ratio in log_ratios_of(order, n)
     )
-    measured = {"blind_from": short(sizes[first]), "log10_room": room, "ratio_off": ratio_off}
-    return Point({**BASE, "order": order}, room >= 0 and ratio_off < 1e-12, **measured)
+    results = {"blind_from": short(sizes[first]), "log10_room": room, "ratio_off": ratio_off}
+    return Point({**BASE, "order": order}, room >= 0 and ratio_off < 1e-12, **results)
 
 
 def taylor_ratio(order: int, n: int) -> float:

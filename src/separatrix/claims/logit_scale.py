@@ -99,8 +99,8 @@ def repair_point(name: str, gap: str, n: int) -> Point:
     expected = 1 / (1 + (n - 1) * float(n) ** -float(Fraction(gap))) if name == "logn-softmax" else 1.0
     error = _weight_error(construction, mechanism_named(name), answer.outcome.v1, expected)
     holds, outcome = answer.word == "distinguishes" and error < 1e-9, answer.outcome
-    measured = {"distinguish": outcome.distinguish, "weight": outcome.v1, "engine": outcome.engine}
-    return Point({"mechanism": name, "gap": gap, "n": n}, holds, **measured)
+    results = {"distinguish": outcome.distinguish, "weight": outcome.v1, "engine": outcome.engine}
+    return Point({"mechanism": name, "gap": gap, "n": n}, holds, **results)
 
 
 def temperature_point(gap: str, n: int) -> Point:
@@ -145,9 +145,9 @@ def critical_scaling() -> Finding:
     for rho in RHOS:
         limit = 1 / (1 - float(Fraction(rho)))
         crossings = Points(gamma_point(rho, n, limit) for n in CRITICAL_SIZES)
-        extrapolated = limit_in_log(CRITICAL_SIZES, crossings.gamma)
-        away, rises = abs(extrapolated / limit - 1), crossings.gamma == sorted(set(crossings.gamma))
-        crossings.add({"rho": rho}, rises and away < MAX_GAMMA_ERROR, extrapolated=extrapolated, away=away)
+        estimate = limit_in_log(CRITICAL_SIZES, crossings.gamma)
+        away, rises = abs(estimate / limit - 1), crossings.gamma == sorted(set(crossings.gamma))
+        crossings.add({"rho": rho}, rises and away < MAX_GAMMA_ERROR, extrapolated=estimate, away=away)
         points += crossings
     return points.conclude(
         "P passes 1/2 in gamma where (n-1)n^{-gamma(1-rho)} = 1/tau - 1 (both ends certified, off by "

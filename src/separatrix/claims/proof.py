@@ -39,6 +39,7 @@ def hoeffding() -> Finding:
         setting = {**PROOF_SETTING, "b": b, "m": 1}
         p0 = on_grid(mechanism, setting, d=[*PROOF_WIDTHS], n=[(d - 2) * BLOCK for d in PROOF_WIDTHS]).p0
         bound = np.array([hoeffding_bound(float(b), d) for d in PROOF_WIDTHS])
+        # The floor only matters if a faulty engine returns p0 = 0: the ratio stays a finite number for JSON.
         ratio = bound / np.maximum(p0, 1e-300)
         parameters = {**setting, "d": "12:1002", "block": BLOCK, "mechanism": mechanism.name}
         least, most = PROOF_WIDTHS[int(ratio.argmin())], PROOF_WIDTHS[int(ratio.argmax())]
@@ -66,22 +67,22 @@ def needed_width(b: str) -> int:
     return widths[first_settled(fire_d0 <= DELTA)]
 
 
-def widths_point(b: str, asked: int, needed: int) -> Point:
+def widths_point(b: str, theorem_width: int, least_width: int) -> Point:
     """Check the width the proof asks for by its formula, and the width that is enough by fractions.
 
-    With m neurons, P(fires on D0) = 1 - (1-p0)^m is at most delta at `needed`, and above it at `needed` - 1.
+    With m neurons, P(fires on D0) = 1 - (1-p0)^m is at most delta at `least_width`, above it one narrower.
     """
     m = literal_signs(DELTA)
-    setting, widths = {**PROOF_SETTING, "b": b, "m": m}, (needed - 1, needed)
+    setting, widths = {**PROOF_SETTING, "b": b, "m": m}, (least_width - 1, least_width)
     sizes = [(d - 2) * BLOCK for d in widths]
     constructions = [spike(setting, d=d, n=n) for d, n in zip(widths, sizes, strict=True)]
     neurons = [certified.count(construction, Softmax()).low for construction in constructions]
     fires = [float(1 - (1 - Fraction(neuron.p0)) ** m) for neuron in neurons]
     error = relative_error(on_grid(Softmax(), setting, d=widths, n=sizes).fire_d0, fires)
-    is_literal, is_least = asked == literal_width(float(b), m, DELTA), fires[1] <= DELTA < fires[0]
+    is_literal, is_least = theorem_width == literal_width(float(b), m, DELTA), fires[1] <= DELTA < fires[0]
     holds = is_literal and is_least and error < 1e-12
-    measured = {"asked": asked, "needed": needed, "fires_one_narrower": fires[0], "fires": fires[1]}
-    return Point({**setting, "delta": DELTA}, holds, **measured, error=error)
+    results = {"asked": theorem_width, "needed": least_width, "fires_one_narrower": fires[0]}
+    return Point({**setting, "delta": DELTA}, holds, **results, fires=fires[1], error=error)
 
 
 FULL_WEIGHT: tuple[tuple[Fraction, Setting], ...] = (

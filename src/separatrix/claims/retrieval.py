@@ -57,8 +57,8 @@ def averaging_point(q: int, n: int, gap: int | Fraction) -> Point:
     margin, _ = linear.gap(ONE)
     words, _ = judge_pair(construction)
     holds = error <= bound and margin == gap * q / (n + gap * Fraction(q)) and words == SEPARATED
-    measured = {"of_bound": float(error / bound), "linear_margin": float(margin), "words": ", ".join(words)}
-    return Point({"q": q, "n": n, "gap": gap}, holds, softmax_error=float(error), **measured)
+    results = {"of_bound": float(error / bound), "linear_margin": float(margin), "words": ", ".join(words)}
+    return Point({"q": q, "n": n, "gap": gap}, holds, softmax_error=float(error), **results)
 
 
 LOCATION_SIZES = tuple(10**e for e in (3, 6, 9, 12))
@@ -99,8 +99,8 @@ def location_point(n: int) -> Point:
     bound = Fraction(1, n ** (2 * LOCATION_GAP - 2))
     is_closed = linear == Fraction(n - 1, n + LOCATION_GAP) ** 2
     holds = softmax <= bound and is_closed and words == SEPARATED
-    measured = {"of_bound": float(softmax / bound), "linear_risk": float(linear)}
-    return Point({"n": n, "gap": LOCATION_GAP}, holds, softmax_risk=float(softmax), **measured)
+    results = {"of_bound": float(softmax / bound), "linear_risk": float(linear)}
+    return Point({"n": n, "gap": LOCATION_GAP}, holds, softmax_risk=float(softmax), **results)
 
 
 def location_dense_point(n: int) -> Point:
@@ -109,8 +109,8 @@ def location_dense_point(n: int) -> Point:
     _, outcomes = judge_pair(construction)
     expected = [v for outcome in outcomes for v in (outcome.v0, outcome.v1)]
     cases = product((Softmax(), Linear()), LABELS)
-    computed = [dense.probe(construction, *case, torch.float64) / construction.unit for case in cases]
-    error = relative_error(computed, expected)
+    outputs = [dense.probe(construction, *case, torch.float64) / construction.unit for case in cases]
+    error = relative_error(outputs, expected)
     return Point({"n": n, "gap": LOCATION_GAP}, error < 1e-11, dense_error=error)
 
 
@@ -227,9 +227,9 @@ def majority_point(n: int, gap: Fraction) -> Point:
         for unit, h in zip((linear, softmax), shares, strict=True)
     )
     holds = error < 1e-12 and hears_groups(construction) and words == SEPARATED
-    heard = {"linear_heard": linear.margin, "softmax_heard": softmax.margin}
-    measured = {"linear": linear.distinguish, "softmax": softmax.distinguish, **heard}
-    return Point({"n": n, "gap": gap, "groups": NOISE_GROUPS}, holds, **measured)
+    shares_heard = {"linear_heard": linear.margin, "softmax_heard": softmax.margin}
+    results = {"linear": linear.distinguish, "softmax": softmax.distinguish, **shares_heard}
+    return Point({"n": n, "gap": gap, "groups": NOISE_GROUPS}, holds, **results)
 
 
 def hears_groups(construction: Majority) -> bool:
@@ -321,9 +321,9 @@ def state_rank() -> Finding:
     for width, name in product((4, 8), (*STATES, "softmax")):
         n = 3 * width
         matrix_rank = rank(answer_matrix(name, n, width))
-        measured = {"kept": matrix_rank} if name == "softmax" else {"lost": n - matrix_rank}
+        results = {"kept": matrix_rank} if name == "softmax" else {"lost": n - matrix_rank}
         expected = n if name == "softmax" else width
-        points.add({"mechanism": name, "n": n, "width": width}, matrix_rank == expected, **measured)
+        points.add({"mechanism": name, "n": n, "width": width}, matrix_rank == expected, **results)
     return points.conclude(
         f"of n = 12 and 24 values, {', '.join(STATES)} of width n/3 lose {points.lost.min:.0f} and "
         f"{points.lost.max:.0f} dimensions whatever is asked; softmax keeps all {points.kept.min:.0f} and "

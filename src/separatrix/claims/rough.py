@@ -65,9 +65,9 @@ def rough_point(changes: dict[str, object]) -> Point:
     least, most = softmax.interval[0], linear.interval[1]
     is_inside = all(unit.interval[0] <= unit.distinguish <= unit.interval[1] for unit in (softmax, linear))
     holds = least >= HIGH and most <= LOW and is_inside
-    measured: Setting = {"softmax": softmax.distinguish, "softmax_least": least, "in_intervals": is_inside}
-    measured |= {"linear": linear.distinguish, "linear_most": most}
-    return Point({**SMOOTH, **changes}, holds, **measured)
+    results: Setting = {"softmax": softmax.distinguish, "softmax_least": least, "in_intervals": is_inside}
+    results |= {"linear": linear.distinguish, "linear_most": most}
+    return Point({**SMOOTH, **changes}, holds, **results)
 
 
 def literal_tokens(rough: Rough, label: Label, spike: int) -> Array:
@@ -100,8 +100,8 @@ def tokens_point(changes: dict[str, object]) -> Point:
             np.array([kind.matrix(label, spike, torch.float64).numpy() for label in LABELS]) / unit
             for kind in (smooth, noisy)
         )
-        shared = (rough[1] - rough[0]) - (expected[1] - expected[0])
-        worst = max(worst, float(np.abs(exact - expected).max()), float(np.abs(shared).max()))
+        label_difference = (rough[1] - rough[0]) - (expected[1] - expected[0])
+        worst = max(worst, float(np.abs(exact - expected).max()), float(np.abs(label_difference).max()))
         if noise:
             sd = np.sqrt(((rough[1] - expected[1]) ** 2).mean(axis=0))
             noise_error = max(noise_error, float(np.abs(sd / noise - 1).max()))

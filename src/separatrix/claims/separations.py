@@ -70,13 +70,14 @@ def _conclude(points: Points, statement: str) -> Finding:
 def pair_point(construction: str, winner: str, loser: str) -> Point:
     """Check that the winner distinguishes and the loser is blind or saturated, neither of it sampled."""
     reference = example(CONSTRUCTIONS[construction])
-    won, lost = judge(reference, winner), judge(reference, loser)
-    engines = won.outcome.engine, lost.outcome.engine
+    winner_verdict, loser_verdict = judge(reference, winner), judge(reference, loser)
+    engines = winner_verdict.outcome.engine, loser_verdict.outcome.engine
     return Point(
         {"construction": construction, "winner": winner, "loser": loser},
-        separates(won.word, lost.word) and all(engine in EXACT_ENGINES for engine in engines),
-        winner_p=won.outcome.distinguish,
-        loser_p=lost.outcome.distinguish,
+        separates(winner_verdict.word, loser_verdict.word)
+        and all(engine in EXACT_ENGINES for engine in engines),
+        winner_p=winner_verdict.outcome.distinguish,
+        loser_p=loser_verdict.outcome.distinguish,
         engines=", ".join(engines),
     )
 
@@ -95,9 +96,9 @@ def which_of_k() -> Finding:
     """
     points = Points(class_point(k, n) for k, n in product((2, 4, 64, 256), CLASS_SIZES))
     points += [class_boundary_point(n) for n in CLASS_CROSSING_SIZES]
-    extrapolated = limit_in_log(CLASS_CROSSING_SIZES, points.values("a1"))
-    away = abs(extrapolated - B - 1)
-    points.add({"k": 4}, away < 1e-5, extrapolated=extrapolated, claimed=B + 1, away=away)
+    estimate = limit_in_log(CLASS_CROSSING_SIZES, points.values("a1"))
+    away = abs(estimate - B - 1)
+    points.add({"k": 4}, away < 1e-5, extrapolated=estimate, claimed=B + 1, away=away)
     return points.conclude(
         f"softmax fires for the right class alone with P = {points.softmax.min:.5f} or more, linear with P "
         f"= {points.linear.max:.0f}, for k = 2, 4, 64, 256, n = 1e3 to 1e18 (certified); the a1 it takes "
@@ -109,8 +110,8 @@ def which_of_k() -> Finding:
 def class_point(k: int, n: int) -> Point:
     """Check that softmax names the class and linear does not."""
     words, (softmax, linear) = judge_pair(example(Spikes, k=k, n=n))
-    measured = {"softmax": softmax.distinguish, "linear": linear.distinguish}
-    return Point({"k": k, "n": n}, words == SEPARATED, **measured)
+    results = {"softmax": softmax.distinguish, "linear": linear.distinguish}
+    return Point({"k": k, "n": n}, words == SEPARATED, **results)
 
 
 def class_boundary_point(n: int) -> Point:
@@ -132,8 +133,8 @@ def resolution() -> Finding:
         _, outcomes = judge_pair(example(Level, n=n, levels=levels, at=at))
         softmax, linear = ((levels - 1) * outcome.margin for outcome in outcomes)
         error = relative_error([softmax, linear], [1 / (1 + (n - 1) / n**2), 3 / (n + 2)])
-        measured = {"softmax": softmax, "linear": linear, "linear_n": linear * n}
-        points.add({"n": n, "levels": levels, "at": at}, error < 1e-9, **measured)
+        results = {"softmax": softmax, "linear": linear, "linear_n": linear * n}
+        points.add({"n": n, "levels": levels, "at": at}, error < 1e-9, **results)
     return points.conclude(
         f"slope {points.softmax.min:.4f} to {points.softmax.max:.4f} for softmax and "
         f"{points.linear_n.min:.3f}/n to {points.linear_n.max:.3f}/n for linear, at n = 1e3 to 1e18, the "

@@ -154,8 +154,8 @@ def _deciding_kinds(
             kind = _row_kind(j, y, spike, size, form)
             value = sum(x * s for x, s in zip(row, y, strict=True))
             best[kind] = max(best.get(kind, value), value)
-        (kind, top), *others = sorted(best.items(), key=lambda item: float(item[1]), reverse=True)
-        if top > 0 and (not others or float(top - others[0][1]) > AWAY):
+        (kind, top), *runners_up = sorted(best.items(), key=lambda item: float(item[1]), reverse=True)
+        if top > 0 and (not runners_up or float(top - runners_up[0][1]) > AWAY):
             kinds.add(kind)
     return frozenset(kinds)
 
@@ -199,9 +199,9 @@ def pinned_point(mechanism: Mechanism, setting: Setting) -> Point:
     wrong = sum(1 for _ in wrong_thresholds(enumeration, mechanism, setting))
     float_error, deciding = enumeration.float_engine_error(mechanism, setting), enumeration.deciding_kinds
     holds = not wrong and float_error == 0 and deciding >= kinds and enumeration.is_lawful
-    measured = {"thresholds": len(enumeration.thresholds()), "wrong": wrong, "float_error": float_error}
+    results = {"thresholds": len(enumeration.thresholds()), "wrong": wrong, "float_error": float_error}
     parameters = {**setting, "mechanism": mechanism.spelled}
-    return Point(parameters, holds, **measured, deciding=", ".join(sorted(deciding)))
+    return Point(parameters, holds, **results, deciding=", ".join(sorted(deciding)))
 
 
 def wrong_thresholds(enumeration: Enumeration, mechanism: Mechanism, setting: Setting) -> Iterator[Fraction]:
@@ -222,11 +222,11 @@ def probability_point(mechanism: Mechanism, setting: Setting) -> Point:
     is_decided = count.decided and (not isinstance(mechanism, Softmax) or enumeration.closest > AWAY)
     float_error = enumeration.float_engine_error(mechanism, setting)
     is_exact = enumeration.probabilities == neuron and float_error == 0
-    enumerated, fractions = (", ".join(map(str, p)) for p in (enumeration.probabilities, neuron))
-    measured: Setting = {"enumerated": enumerated, "certified": fractions, "float_error": float_error}
-    measured |= {"sign_vectors": len(enumeration.peaks[0]), "closest_to_tau": enumeration.closest}
+    counts, fractions = (", ".join(map(str, p)) for p in (enumeration.probabilities, neuron))
+    results: Setting = {"enumerated": counts, "certified": fractions, "float_error": float_error}
+    results |= {"sign_vectors": len(enumeration.peaks[0]), "closest_to_tau": enumeration.closest}
     parameters = {**setting, "mechanism": mechanism.spelled}
-    return Point(parameters, is_decided and enumeration.is_lawful and is_exact, **measured)
+    return Point(parameters, is_decided and enumeration.is_lawful and is_exact, **results)
 
 
 SIGN_DRAWS = 2000
@@ -279,8 +279,8 @@ def tuples_point(mechanism: Mechanism, setting: Setting) -> Point:
     expected, share = formula(neuron.p0, neuron.only, construction.m), Fraction(hits, len(tuples))
     engine = certified.solve(construction, mechanism).distinguish
     holds = share == expected and relative_error(engine, expected) < 1e-14
-    measured = {"tuples": len(tuples), "enumerated": str(share), "formula": str(expected)}
-    return Point({**setting, "mechanism": mechanism.spelled}, holds, **measured)
+    results = {"tuples": len(tuples), "enumerated": str(share), "formula": str(expected)}
+    return Point({**setting, "mechanism": mechanism.spelled}, holds, **results)
 
 
 def sampled_point(mechanism: Mechanism, setting: Setting) -> Point:
@@ -292,8 +292,8 @@ def sampled_point(mechanism: Mechanism, setting: Setting) -> Point:
     p, (low, high) = outcome.distinguish, outcome.interval
     sd_away = abs(p - expected) / (expected * (1 - expected) / SIGN_DRAWS) ** 0.5
     holds = low <= expected <= high and low <= p <= high and sd_away < MAX_SD_AWAY
-    measured = {"formula": expected, "sampled": p, "low": low, "high": high, "sd_away": sd_away}
-    return Point({**setting, "mechanism": mechanism.spelled}, holds, **measured)
+    results = {"formula": expected, "sampled": p, "low": low, "high": high, "sd_away": sd_away}
+    return Point({**setting, "mechanism": mechanism.spelled}, holds, **results)
 
 
 def interval_point(hits: int, confidence: float) -> Point:

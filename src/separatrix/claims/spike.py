@@ -76,13 +76,12 @@ def closed_logits(spike: Spike, label: Label) -> Array:
     n, b, c = spike.n, float(spike.b), float(spike.c)
     a, r = spike.spike(label), b + c
     is_spike = np.arange(n) == 0
-    both, either = np.logical_and.outer(is_spike, is_spike), np.logical_or.outer(is_spike, is_spike)
     if spike.form == "ones":
-        table: Array = np.where(both, (a + r) ** 2, np.where(either, r * (a + r), r * r))
-        return table
+        row_sums = r + a * is_spike
+        return np.asarray(np.multiply.outer(row_sums, row_sums))
     block = np.arange(n) // spike.block_size
-    sums: Array = a * a * both + b * b * np.equal.outer(block, block) + c * c
-    return sums
+    both_spikes, same_block = np.logical_and.outer(is_spike, is_spike), np.equal.outer(block, block)
+    return np.asarray(a * a * both_spikes + b * b * same_block + c * c)
 
 
 def closed_outputs(spike: Spike, label: Label, f: Array) -> Array:
@@ -139,7 +138,7 @@ def _errors(mechanism: Mechanism, spike: Spike, label: Label, weights: Weights) 
         (attention_weights(mechanism, tokens), f),
         (attention_output(mechanism, tokens), closed_outputs(spike, label, f)),
     )
-    return tuple(float(np.abs(dense / closed - 1).max()) for dense, closed in pairs)
+    return tuple(float(np.abs(dense / formula - 1).max()) for dense, formula in pairs)
 
 
 def _conclude(points: Points) -> Finding:

@@ -126,10 +126,10 @@ def theorem_point(setting: Setting, delta: float) -> Point:
     worst = np.maximum.reduce(list(probabilities.values()))
     first = first_settled(worst <= delta)
     holds = first < len(sizes) and are_hypotheses_sharp(setting, delta)
-    measured: Setting = {name: float(p[-1]) for name, p in probabilities.items()}
+    results: Setting = {name: float(p[-1]) for name, p in probabilities.items()}
     if holds:
-        measured |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
-    return Point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **measured)
+        results |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
+    return Point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **results)
 
 
 def fractions_point(setting: Setting, delta: float) -> Point:
@@ -179,10 +179,10 @@ def from_n_point(setting: Setting, delta: float) -> Point:
     )
     below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
     exceeds = largest_failure(setting, below) > delta
-    measured: Setting = {"proved_from": short(n), "largest_over_delta": worst.max() / delta}
+    results: Setting = {"proved_from": short(n), "largest_over_delta": worst.max() / delta}
     if exceeds.any():
-        measured["fails_below_share"] = max(np.array(below)[exceeds]) / n
-    return Point({**setting, "delta": delta}, bool(is_least and (worst <= delta).all()), **measured)
+        results["fails_below_share"] = max(np.array(below)[exceeds]) / n
+    return Point({**setting, "delta": delta}, bool(is_least and (worst <= delta).all()), **results)
 
 
 SOFTMAX_SETTINGS: tuple[Setting, ...] = (
@@ -216,8 +216,8 @@ def searched_n_point(unit: Unit) -> Point:
         next(n for n in range(4, MAX_SEARCHED_N, 2) if inequality_slack(setting, n, DELTA, [unit]) >= 0)
         for setting in SEARCHED
     ]
-    computed = [sufficient_n(setting, DELTA, [unit]) for setting in SEARCHED]
-    wrong = sum(x != y for x, y in zip(computed, expected, strict=True))
+    sizes = [sufficient_n(setting, DELTA, [unit]) for setting in SEARCHED]
+    wrong = sum(x != y for x, y in zip(sizes, expected, strict=True))
     parameters = {**SEARCHED[0], "c": "0.2:0.59", "delta": DELTA, "unit": unit}
     return Point(parameters, wrong == 0, smallest_n=min(expected), largest_n=max(expected), wrong=wrong)
 
@@ -286,8 +286,8 @@ def violation_point(hypothesis: str, setting: Setting) -> Point:
     error = failure_error(setting, n)
     is_alone = violated_hypotheses(setting) == [hypothesis]
     holds = is_alone and worst > 5 * DELTA and error < MAX_FAILURE_ERROR
-    measured = {"without": hypothesis, "failure": failure, "probability": worst, "error": error}
-    return Point({**setting, "delta": DELTA}, holds, **measured)
+    results = {"without": hypothesis, "failure": failure, "probability": worst, "error": error}
+    return Point({**setting, "delta": DELTA}, holds, **results)
 
 
 def equality_point(name: str, setting: Setting) -> Point:
@@ -299,6 +299,6 @@ def equality_point(name: str, setting: Setting) -> Point:
         "a0(a0+b+c) < 1": 1 - a0 * (a0 + b + c),
         "a1 - b > 0.1": a1 - b - Fraction(1, 10),
     }
-    violated = violated_hypotheses(setting)
-    holds = slacks[name] == 0 and violated == [name]
-    return Point({**setting, "delta": DELTA}, holds, equal_in=name, violated=", ".join(violated))
+    violations = violated_hypotheses(setting)
+    holds = slacks[name] == 0 and violations == [name]
+    return Point({**setting, "delta": DELTA}, holds, equal_in=name, violated=", ".join(violations))

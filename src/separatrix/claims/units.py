@@ -38,8 +38,7 @@ UNIT_SETTINGS: tuple[tuple[type[Spike | Cross], Setting], ...] = (
 def kronecker_block(a1: Array, a2: Array, x: Array, j0: int) -> Array:
     """Return A_j0 x: the j0-th n-by-d² block of A1 ⊗ A2, times x = vec(X) by rows."""
     n = len(a1)
-    product: Array = np.kron(a1, a2)[j0 * n : (j0 + 1) * n] @ x.reshape(-1)
-    return product
+    return np.asarray(np.kron(a1, a2)[j0 * n : (j0 + 1) * n] @ x.reshape(-1))
 
 
 @claim("tensor-trick", "1", "paper")
@@ -55,11 +54,12 @@ def tensor_trick() -> Finding:
         q, k = rng.integers(-9, 10, (2, d, d))
         x = q @ k.T
         rows = a1 @ x @ a2.T
-        difference, transposed = (
+        # The transposed X is a control: the order in which vec reads X matters.
+        difference, control = (
             max(int(np.abs(kronecker_block(a1, a2, matrix, j) - rows[j]).max()) for j in range(n))
             for matrix in (x, x.T)
         )
-        points.add({"n": n, "d": d}, difference == 0, difference=difference, with_x_transposed=transposed)
+        points.add({"n": n, "d": d}, difference == 0, difference=difference, with_x_transposed=control)
     return points.conclude(
         "every block times vec(X) equals its row of A1 X A2ᵀ on whole numbers; largest difference "
         f"{points.difference.max:.0f}",
@@ -71,8 +71,7 @@ def attention_output(attend: Callable[..., Tensor], tokens: Tokens, values: Tens
     """Return what attention returns for the tokens, or for these values instead of theirs."""
     values = tokens.values if values is None else values
     assert values is not None
-    output: Array = attend(*(x[None, None] for x in (tokens.queries, tokens.keys, values)))[0, 0].numpy()
-    return output
+    return attend(*(x[None, None] for x in (tokens.queries, tokens.keys, values)))[0, 0].numpy()
 
 
 def attention_weights(mechanism: Mechanism, tokens: Tokens) -> Array:
@@ -86,8 +85,8 @@ def compare_unit(mechanism: Mechanism, kernel: Callable[[float], float]) -> Find
     for kind, setting in UNIT_SETTINGS:
         construction = kind.read({**TOKENS, **setting})
         errors = np.max([_errors(mechanism, kernel, construction, label) for label in LABELS], axis=0)
-        measured = dict(zip(("f", "definition", "fast_form"), errors, strict=True))
-        points.add({"construction": kind.name, **setting}, errors.max() <= MAX_UNIT_ERROR, **measured)
+        results = dict(zip(("f", "definition", "fast_form"), errors, strict=True))
+        points.add({"construction": kind.name, **setting}, errors.max() <= MAX_UNIT_ERROR, **results)
     worst = points.values("f", "definition", "fast_form").max
     return points.conclude(
         f"f and c by loops, by the definition of {mechanism.name} and by its fast form: error {worst:.1e}",
@@ -152,25 +151,25 @@ def network_fires() -> Finding:
     with one_thread():
         cases = product(NETWORK_SETTINGS, (Softmax(), Linear()), LABELS)
         points = Points(network_point(*case) for case in cases)
-    fired, silent = int(sum(points.fired)), int(sum(points.silent))
+    fire_count, silent_count = int(sum(points.fired)), int(sum(points.silent))
     # A network that always fires, or never does, would leave the claim untested.
-    if not (fired and silent):
-        points.add({}, False, fired=fired, silent=silent)
+    if not (fire_count and silent_count):
+        points.add({}, False, fired=fire_count, silent=silent_count)
     return points.conclude(
-        f"{fired + silent} drawn networks: {fired} fired and {silent} did not, each exactly when some "
-        "pre-activation exceeds tau",
+        f"{fire_count + silent_count} drawn networks: {fire_count} fired and {silent_count} did not, each "
+        "exactly when some pre-activation exceeds tau",
         f"layers agree with loops to {points.error.max:.1e}",
     )
 
 
 def network_point(setting: Setting, mechanism: Mechanism, label: Label) -> Point:
     """Check networks drawn on one set of tokens."""
-    # A module of torch: claims are listed without it.
+    # FourLayerNetwork is a torch module; `separatrix list claims` imports this file and needs no torch.
     from separatrix.exact.reader import FourLayerNetwork
 
     construction = spike(setting)
     tokens = construction.dense(label, 0, torch.float64)
-    fired = wrong = 0
+    fire_count = wrong_count = 0
     worst = 0.0
     for seed in range(NETWORK_DRAWS):
         network = FourLayerNetwork.draw(mechanism, construction, seed)
@@ -179,14 +178,16 @@ def network_point(setting: Setting, mechanism: Mechanism, label: Label) -> Point
         output = literal.network(layers.attended.tolist(), signs, network.tau)
         exceeds = bool((layers.preactivations > network.tau).any())
         fires = bool(layers.output > 0)
-        fired += fires
-        wrong += fires != exceeds or fires != (output > 0)
+        fire_count += fires
+        wrong_count += fires != exceeds or fires != (output > 0)
         worst = max(worst, abs(float(layers.output) - output), layer_error(layers, network))
     parameters, holds = (
         {**setting, "mechanism": mechanism.name, "label": label},
-        wrong == 0 and worst <= 1e-10,
+        wrong_count == 0 and worst <= 1e-10,
     )
-    return Point(parameters, holds, fired=fired, silent=NETWORK_DRAWS - fired, wrong=wrong, error=worst)
+    return Point(
+        parameters, holds, fired=fire_count, silent=NETWORK_DRAWS - fire_count, wrong=wrong_count, error=worst
+    )
 
 
 def layer_error(layers: Layers, network: FourLayerNetwork) -> float:
@@ -262,6 +263,6 @@ def width_point(setting: Setting, delta: float, n: int) -> Point:
     is_enough = distinguish >= 1 - delta
     least = int(np.argmax(is_enough)) + 1
     holds = is_enough[-1] and least == least_by_fractions(setting, delta, n)
-    measured = {"least_m": least, "m_tried": largest_m, "p_at_that_m": distinguish[-1]}
+    results = {"least_m": least, "m_tried": largest_m, "p_at_that_m": distinguish[-1]}
     parameters, ratio = {**setting, "n": n, "delta": delta}, least / math.log(n / delta)
-    return Point(parameters, holds, m_over_log=ratio, **measured)
+    return Point(parameters, holds, m_over_log=ratio, **results)

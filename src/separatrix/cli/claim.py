@@ -88,8 +88,8 @@ def _print_entry(entry: Entry) -> None:
     out.print(powers_for_people(finding.summary), markup=False)
     out.print(f"slack: {powers_for_people(finding.slack)}", markup=False)
     holding = sum(point.holds for point in finding.points)
-    tried = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
-    out.print(tried, markup=False)
+    evidence = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
+    out.print(evidence, markup=False)
     for points in _group_points(finding.points):
         _print_points(out, sorted(points, key=lambda point: point.holds))
 
@@ -106,15 +106,15 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
     """Print the parameters that all points share, and a table of the others, or lines if it is too wide."""
     from rich.padding import Padding
 
-    shared = {
+    common = {
         name: value
         for name, value in points[0].parameters.items()
         if len(points) > 1 and all(point.parameters[name] == value for point in points)
     }
-    if shared:
-        out.print(f"at {' '.join(f'{name}={value}' for name, value in shared.items())}", markup=False)
+    if common:
+        out.print(f"at {' '.join(f'{name}={value}' for name, value in common.items())}", markup=False)
     first = points[:MAX_POINTS]
-    rows = [{**_varied_parameters(point, shared), **_measurements(point)} for point in first]
+    rows = [{**_varied_parameters(point, common), **_measurements(point)} for point in first]
     if any(not point.holds for point in first):
         rows = [{"": "" if point.holds else "FAILS", **row} for point, row in zip(first, rows, strict=True)]
     lines = [list(rows[0]), *(list(row.values()) for row in rows)]
@@ -127,16 +127,16 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
     else:
         first = points[:MAX_WIDE_POINTS]
         for point in first:
-            place = " ".join(f"{name}={value}" for name, value in _varied_parameters(point, shared).items())
+            place = " ".join(f"{name}={value}" for name, value in _varied_parameters(point, common).items())
             out.print(f"{place or 'all shared parameters'}{'' if point.holds else ': FAILS'}", markup=False)
-            measured = ", ".join(f"{name} {value}" for name, value in _measurements(point).items())
-            out.print(Padding(escape(measured), (0, 0, 0, 4)))
+            text = ", ".join(f"{name} {value}" for name, value in _measurements(point).items())
+            out.print(Padding(escape(text), (0, 0, 0, 4)))
     if len(points) > len(first):
         out.print(f"and {len(points) - len(first)} more points; --json has them all", markup=False)
 
 
-def _varied_parameters(point: Point, shared: Container[str]) -> dict[str, str]:
-    return {name: str(value) for name, value in point.parameters.items() if name not in shared}
+def _varied_parameters(point: Point, common: Container[str]) -> dict[str, str]:
+    return {name: str(value) for name, value in point.parameters.items() if name not in common}
 
 
 def _measurements(point: Point) -> dict[str, str]:

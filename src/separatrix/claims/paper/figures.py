@@ -138,9 +138,9 @@ def hoeffding_curves() -> tuple[HoeffdingCurve, ...]:
 def hoeffding_bound(construction: Construction, mechanism: str) -> float:
     """Return the bound on P(some row's pre-activation exceeds tau on D0), form=ones.
 
-    Row j gives `a0 f_j y_1 + b sum_k w_jk y_k + c y_d` with f_j its weight on the spike and w_jk on
-    block k. Given y_d it must exceed tau - c y_d, and by Hoeffding a sum of independent signs with
-    weights of squared length V_j exceeds s with probability at most exp(-s²/(2 V_j)).
+    Row j gives `a0 f_j y_1 + b sum_k w_jk y_k + c y_d` with f_j its weight on the spike and w_jk on block k;
+    every other token has the weight g. Given y_d it must exceed tau - c y_d, and by Hoeffding a sum of
+    independent signs with weights of squared length V_j exceeds s with probability at most exp(-s²/(2 V_j)).
     """
     values = construction.parameters.filled()
     n, d, size = int(values["n"]), int(values["d"]), int(values["n"] // (values["d"] - 2))
@@ -148,8 +148,8 @@ def hoeffding_bound(construction: Construction, mechanism: str) -> float:
     total = 0.0
     kernel = with_kernel(mechanism_named(mechanism))
     for f in map(float, spike_weights(kernel, rational_model(construction), 0).values()):
-        other = (1 - f) / (n - 1)
-        squares = (a0 * f) ** 2 + b**2 * ((f + (size - 1) * other) ** 2 + (d - 3) * (size * other) ** 2)
+        g = (1 - f) / (n - 1)
+        squares = (a0 * f) ** 2 + b**2 * ((f + (size - 1) * g) ** 2 + (d - 3) * (size * g) ** 2)
         total += sum(0.5 * math.exp(-((tau - c * sign) ** 2) / (2 * squares)) for sign in (1, -1))
     return min(total, 1.0)
 
@@ -182,12 +182,12 @@ def margin_curves() -> tuple[MarginCurve, ...]:
     curves = []
     for name in MARGIN_MECHANISMS:
         mechanism, count = mechanism_named(name), len(sizes)
-        lost = lost_from(Spike.read(BASE), mechanism)
-        ends = {format_name: n for format_name, n in lost.items() if n is not None}
+        lost_sizes = lost_from(Spike.read(BASE), mechanism)
+        ends = {format_name: n for format_name, n in lost_sizes.items() if n is not None}
         grid = on_grid(mechanism, BASE, n=[*sizes, *ends.values()])
         margin, relative = (tuple(map(float, values)) for values in (grid.margin, grid.margin / grid.v1))
         at_ends = dict(zip(ends, relative[count:], strict=True))
-        curves.append(MarginCurve(name, tuple(sizes), margin[:count], relative[:count], lost, at_ends))
+        curves.append(MarginCurve(name, tuple(sizes), margin[:count], relative[:count], lost_sizes, at_ends))
     return tuple(curves)
 
 
@@ -241,10 +241,10 @@ def phase_map(side: int) -> PhaseMap:
     """Return both mechanisms on one grid, with `side` values along each axis."""
     a1, r = ([low + (high - low) * i / (side - 1) for i in range(side)] for low, high in (SPAN_A1, SPAN_R))
     blocks = {"b": [SHARE_B * x for x in r], "c": [(1 - SHARE_B) * x for x in r]}
-    fixed = {"d": PHASE_WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
+    constants = {"d": PHASE_WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
 
     def grid(mechanism: str, n: int) -> closed.ProbabilityGrid:
-        axes = Grid({**fixed, "n": n}, (blocks, {"a1": a1}))
+        axes = Grid({**constants, "n": n}, (blocks, {"a1": a1}))
         return closed.evaluate(Spike, mechanism_named(mechanism), axes)
 
     large = {mechanism: grid(mechanism, LARGE_N) for mechanism in MECHANISMS}

@@ -100,17 +100,17 @@ def compute(
 def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.ParameterSweep, ...]:
     """Compute the cells of the plan that the store lacks, and read the curves from the store."""
     task = progress.add_task("sweeps", total=plan.count)
-    done = sweep(
+    result = sweep(
         plan, address, retry_failed=True, tell=lambda far: progress.update(task, completed=far.finished)
     )
-    if done.stopped:
+    if result.stopped:
         raise KeyboardInterrupt
-    return sweeps.read_sweeps(open_store(address), done.sweep)
+    return sweeps.read_sweeps(open_store(address), result.sweep)
 
 
 @contextmanager
 def _progress_bar(progress: Progress, title: str, total: int | None = None) -> Iterator[Tell]:
     """Show a progress bar; yield a function that is called with the name of each item before it starts."""
-    task, started = progress.add_task(title, total=total), count()
-    yield lambda name: progress.update(task, completed=next(started), description=f"{title}: {name}"[:34])
+    task, counter = progress.add_task(title, total=total), count()
+    yield lambda name: progress.update(task, completed=next(counter), description=f"{title}: {name}"[:34])
     progress.update(task, completed=total or 1, total=total or 1, description=title)

@@ -98,10 +98,10 @@ class PaperSeparation(Document):
     @shown
     def sentence(self) -> str:
         """The separation in words."""
-        won, lost = self.winner, self.loser
+        winner, loser = self.winner, self.loser
         return (
-            f"{won.mechanism} beats {lost.mechanism} on {self.name}: {won.mechanism} distinguishes "
-            f"({won.evidence}), {lost.mechanism} is {lost.word} ({lost.evidence})"
+            f"{winner.mechanism} beats {loser.mechanism} on {self.name}: {winner.mechanism} distinguishes "
+            f"({winner.evidence}), {loser.mechanism} is {loser.word} ({loser.evidence})"
         )
 
 
@@ -141,7 +141,7 @@ def _is_affordable(construction: Construction, mechanism: Mechanism) -> bool:
 def _answer(name: str, construction: Construction, mechanism: Mechanism) -> PointAnswer:
     outcome = solve_until_decided(construction, mechanism, (DELTA, 1 - DELTA))
     try:
-        same = proved_outputs(construction, mechanism).same
+        has_equal_rows = proved_outputs(construction, mechanism).same
     except EngineRefusal:
-        same = False
-    return PointAnswer(name, Verdict(construction, mechanism, outcome, DELTA), same)
+        has_equal_rows = False
+    return PointAnswer(name, Verdict(construction, mechanism, outcome, DELTA), has_equal_rows)

@@ -45,9 +45,9 @@ def read_sweeps(store: Store, number: int) -> tuple[ParameterSweep, ...]:
     A table of its plan is named by the parameter it varies, up to a comma.
     """
     cells = frame(store, sweep=number)
-    failed = cells.filter(status=Status.FAILED)
-    if not failed.is_empty():
-        raise SeparatrixError(f"a cell of the sweep {failed['part'][0]} failed: {failed['message'][0]}")
+    failures = cells.filter(status=Status.FAILED)
+    if not failures.is_empty():
+        raise SeparatrixError(f"a cell of the sweep {failures['part'][0]} failed: {failures['message'][0]}")
     parameter = pl.col("part").str.split(",").list.first()
     return tuple(ParameterSweep(name, _curves(cells.filter(parameter == name), name)) for name in PARAMETERS)
 
