@@ -73,6 +73,7 @@ def crossing(
     for _ in range(rounds):
         grid = [low_end + (high_end - low_end) * Fraction(i, cells) for i in range(cells + 1)]
         first = int(np.argmax(np.asarray(probability(grid)) >= 1 / 2))
+        # argmax is 0 if P is at least 1/2 from the start, and if it never is.
         if first == 0:
             return math.nan
         low_end, high_end = grid[first - 1], grid[first]
@@ -103,6 +104,7 @@ def limit_in_log(sizes: Sequence[int], values: Sequence[float]) -> float:
 
 def relative_error(computed: Any, expected: Any) -> float:
     """Return |computed - expected| / |expected| of two numbers, or the largest of two sequences."""
+    # An array of objects takes fractions, floats, and sequences of either.
     first, second = (np.atleast_1d(np.asarray(x, dtype=object)) for x in (computed, expected))
     return max(abs(float(x) - float(y)) / abs(float(y)) for x, y in zip(first, second, strict=True))
 

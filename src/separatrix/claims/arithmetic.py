@@ -113,7 +113,7 @@ def ties() -> Finding:
     holds = wrong and count.decided and count.low.p0 == p0 != float_p0
     return Points([Point(TIE, holds, **results)]).conclude(
         f"{len(states)} sign state ({len(tie_indices)} vectors) equals tau; float64 exceeds tau by "
-        f"{excess:.0e} on {len(wrong)} of them and counts p0 = {float_p0}; rationals count {p0}, the certified "
-        f"engine says {count.low.p0}",
+        f"{excess:.0e} on {len(wrong)} of them and counts p0 = {float_p0}; rationals count {p0}, the "
+        f"certified engine says {count.low.p0}",
         f"float64 is off by {abs(float_p0 - p0)} in p0",
     )

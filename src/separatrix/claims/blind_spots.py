@@ -206,6 +206,7 @@ def routing_degree() -> Finding:
             parameters = {"n": n, "degree": n // 2, "kernel": kernel.partition(":")[0]}
             points.add(parameters, share > 1e-6, passed=share)
         softmax, scale = circle_margin(n, "softmax"), 15 * math.log(n)
+        # `ive` is exp(-scale) times the Bessel function, a factor that cancels in the ratio.
         finest = sum(2 * scipy.special.ive(n // 2 + n * k, scale) for k in range(9))
         level = scipy.special.ive(0, scale) + sum(2 * scipy.special.ive(n * k, scale) for k in range(1, 9))
         error = relative_error(softmax, finest / level)
@@ -269,8 +270,7 @@ MIN_SINGULAR_VALUE = 1e-10
 
 def attention_matrix(mechanism: Mechanism, q: Tensor, k: Tensor) -> Tensor:
     """Return the attention matrix, one row per query."""
-    matrix: Tensor = mechanism.definition(q, k, torch.eye(TOKENS, dtype=q.dtype)[None, None])[0, 0]
-    return matrix
+    return mechanism.definition(q, k, torch.eye(TOKENS, dtype=q.dtype)[None, None])[0, 0]
 
 
 def rank(matrix: Tensor) -> int:
@@ -281,6 +281,7 @@ def rank(matrix: Tensor) -> int:
 
 def distance_to_permutation(matrix: Tensor) -> float:
     """Return the Frobenius distance to the nearest permutation matrix."""
+    # All permutation matrices have the same norm, so the nearest one has the largest inner product.
     rows, columns = scipy.optimize.linear_sum_assignment(matrix.numpy(), maximize=True)
     nearest = torch.zeros_like(matrix)
     nearest[rows, columns] = 1
@@ -324,6 +325,7 @@ def map_point(name: str, q: Tensor, k: Tensor) -> Point:
 def ring_point() -> Point:
     """Check that softmax routes every token of a ring to the next one."""
     angles = 2 * math.pi * torch.arange(TOKENS, dtype=torch.float64) / TOKENS
+    # A factor of 100 on both sides makes neighbours' logits differ enough for softmax to pick one.
     ring = 100 * torch.stack([angles.cos(), angles.sin()], -1)[None, None]
     matrix = attention_matrix(Softmax(), ring, ring.roll(1, -2))
     matrix_rank, away = rank(matrix), distance_to_permutation(matrix)

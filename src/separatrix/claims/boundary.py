@@ -153,6 +153,7 @@ def identity_separates() -> Finding:
     """
     inside = Points(separates(10 ** (2 * k), 10**k + 2) for k in (3, 4, 6, 8, 12))
     outside = Points(separates(10**e, 1002) for e in (10, 12, 14, 18))
+    # Ten n per decade from 1e6 up to 1e13, rounded to multiples of d - 2 = 1000.
     sizes = [1000 * round(10 ** (e / 10 - 3)) for e in range(60, 130)]
     distinguish = on_grid(Softmax(), {**IDENTITY, "d": 1002}, n=sizes).distinguish
     below_half = (f"{n:.0e}".replace("+0", "") for n, p in zip(sizes, distinguish, strict=True) if p < 0.5)
@@ -194,6 +195,7 @@ def literal_cross_weights(n: int, d: int, a: float, r_q: float) -> Array:
     """Return f(j, j3) of every row j for uneven queries that have only their row sum in common."""
     rng = np.random.default_rng(0)
     queries = rng.uniform(-1, 1, (n, d))
+    # The same shift of all entries of a row gives it the row sum r_q.
     queries += (r_q - queries.sum(1, keepdims=True)) / d
     keys = literal.spike_matrix(n, d, a, 0.2, 0.1)
     scores = literal.logits(queries.tolist(), literal.weight_matrix("ones", d), keys)
@@ -279,6 +281,7 @@ def degree_point(n: int) -> Point:
     log ratio is beta log(R/r).
     """
     limit, top = math.log(n) / STEEP, math.log(n) / FLAT
+    # The geometric mean of both ends is far from either at any n.
     middle = Fraction(round(math.sqrt(limit * top)))
     beta = crossing(lambda degrees: separation(n, degrees), "0.1", middle, cells=8, rounds=5)
     plateau, shift = float(separation(n, [middle])[0]), beta - limit

@@ -144,6 +144,7 @@ def random_design_point(seed: int) -> Point:
     n, width, rate = 50, 6, 0.3
     x, query, w = rng.normal(size=(n, width)), rng.normal(size=width), rng.normal(size=width)
     y = x @ w + rng.normal(size=n)
+    # The gradient at w = 0, example by example: the prediction <0, x_i> is the 0.0 below.
     step = np.zeros(width)
     for i in range(n):
         step += rate / n * (y[i] - 0.0) * x[i]

@@ -147,6 +147,7 @@ def _deciding_kinds(
 ) -> frozenset[str]:
     """Return the kinds of rows that, for some signs, exceed 0 and every row of another kind."""
     kinds = set()
+    # Most rows are equal: one of each is enough.
     distinct = {tuple(row): j for j, row in enumerate(rows)}
     for y in signs:
         best: dict[str, Any] = {}
@@ -195,7 +196,8 @@ def pinned_point(mechanism: Mechanism, setting: Setting) -> Point:
     enumeration = enumerate_signs(construction, mechanism, construction.n - 1)
     kinds = set(ROW_KINDS[setting["form"]]) - ({"mate"} if construction.block_size == 1 else set())
     if setting["form"] == "ones" and not isinstance(mechanism, Softmax):
-        kinds = set()  # a power of the logit gives all rows the same weights
+        # A power of the logit gives all rows the same weights, so no kind of row is ahead of the others.
+        kinds = set()
     wrong = sum(1 for _ in wrong_thresholds(enumeration, mechanism, setting))
     float_error, deciding = enumeration.float_engine_error(mechanism, setting), enumeration.deciding_kinds
     holds = not wrong and float_error == 0 and deciding >= kinds and enumeration.is_lawful

@@ -34,6 +34,7 @@ BLOCK_SIZES = [10**e for e in range(296)]
 def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
     """Return the exact probabilities of the four events that must not happen."""
     softmax, linear = (on_grid(mechanism, setting, n=sizes) for mechanism in (Softmax(), Linear()))
+    # (1-p1)^m by logarithms, accurate for small p1; p1 = 1 gives exp(-inf) = 0.
     with np.errstate(divide="ignore"):
         silent = np.exp(softmax.m * np.log1p(-softmax.p1))
     return {
@@ -46,8 +47,7 @@ def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
 
 def largest_failure(setting: Setting, sizes: list[int]) -> Array:
     """Return the largest of the four probabilities at each size."""
-    largest: Array = np.maximum.reduce(list(failures(setting, sizes).values()))
-    return largest
+    return np.asarray(np.maximum.reduce(list(failures(setting, sizes).values())))
 
 
 def failure_error(setting: Setting, n: int) -> float:
@@ -58,12 +58,9 @@ def failure_error(setting: Setting, n: int) -> float:
     """
     m, construction = setting["m"], spike(setting, n=n)
     softmax, linear = (certified.count(construction, mechanism).low for mechanism in (Softmax(), Linear()))
-    expected = (
-        1 - (1 - Fraction(softmax.p0)) ** m,
-        (1 - Fraction(softmax.p1)) ** m,
-        1 - (1 - Fraction(linear.p0)) ** m,
-        1 - (1 - Fraction(linear.p1)) ** m,
-    )
+    neurons = (softmax.p0, softmax.p1, linear.p0, linear.p1)
+    d0, d1, linear_d0, linear_d1 = ((1 - Fraction(p)) ** m for p in neurons)
+    expected = (1 - d0, d1, 1 - linear_d0, 1 - linear_d1)
     return relative_error([float(p[0]) for p in failures(setting, [n]).values()], expected)
 
 
@@ -177,6 +174,7 @@ def from_n_point(setting: Setting, delta: float) -> Point:
         inequality_slack(setting, n, delta) >= -1e-12
         and (before < 3 or inequality_slack(setting, before, delta) < 0)
     )
+    # A look below n, for the slack only: the theorem says nothing there.
     below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
     exceeds = largest_failure(setting, below) > delta
     results: Setting = {"proved_from": short(n), "largest_over_delta": worst.max() / delta}
@@ -232,6 +230,7 @@ def inequality_slack(
     a0, a1, b, c = (float(setting[name]) for name in ("a0", "a1", "b", "c"))
     log_n = math.log(n)
     room = 0.1 - b * math.sqrt(2 * math.log(setting["m"] / delta) / (setting["d"] - 2))
+    # Powers of n by logarithms: n may be too large for a float.
     softmax = math.exp(a0 * (a0 + b + c) * log_n - math.log(n - 1))
     linear = (a1 + b + c) / (a1 + b + c + (n - 1) * (b + c))
     slacks = {

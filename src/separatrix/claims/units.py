@@ -181,10 +181,8 @@ def network_point(setting: Setting, mechanism: Mechanism, label: Label) -> Point
         fire_count += fires
         wrong_count += fires != exceeds or fires != (output > 0)
         worst = max(worst, abs(float(layers.output) - output), layer_error(layers, network))
-    parameters, holds = (
-        {**setting, "mechanism": mechanism.name, "label": label},
-        wrong_count == 0 and worst <= 1e-10,
-    )
+    parameters = {**setting, "mechanism": mechanism.name, "label": label}
+    holds = wrong_count == 0 and worst <= 1e-10
     return Point(
         parameters, holds, fired=fire_count, silent=NETWORK_DRAWS - fire_count, wrong=wrong_count, error=worst
     )

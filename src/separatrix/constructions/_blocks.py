@@ -95,8 +95,9 @@ class BlockConstruction(Construction):
 
     def group_matrix(self, label: Label, dtype: torch.dtype, spike: int) -> tuple[Tensor, Tensor]:
         """Return the distinct rows of A, with counts: the spike, its mates, one for each other block."""
+        # With blocks of one token the spike has no mates, and their row is left out.
         size, mates = self.block_size, int(self.block_size > 1)
-        # The rows of the spike's block come first: the spike and, in blocks of several tokens, its mates.
+        # The rows of the spike's block come first.
         block = (torch.arange(self.d - 2 + mates) - mates).clamp(min=0)
         rows = self._fill((block + spike // size) % (self.d - 2), label, 0, dtype)
         counts = torch.tensor([float(count) for count in self.group_counts(label)], dtype=dtype)

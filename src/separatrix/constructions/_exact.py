@@ -111,7 +111,10 @@ class ExactConstruction(Construction):
 
     @cached_property
     def _tables(self) -> tuple[tuple[torch.Tensor, ...], ...]:
-        """Queries, keys, values and counts of D0 and of D1, in float64."""
+        """Queries, keys, values and counts of D0 and of D1, in float64.
+
+        They are kept, because engines ask for tokens repeatedly and fractions are slow to convert.
+        """
         unit = 1.0 if self.logit_base is None else math.log(self.logit_base)
         return tuple(description.tensors(unit) for description in self.descriptions)
 
@@ -126,6 +129,7 @@ class ExactConstruction(Construction):
         groups = self.token_groups(label, dtype)
         assert groups.values is not None
         counts = torch.tensor(self.group_counts(label))
+        # The special token is the first of the first group; rolling moves it to position `spike`.
         rows = torch.arange(len(counts)).repeat_interleave(counts).roll(spike)
         return Tokens(groups.queries, groups.keys[rows], groups.values[rows], groups.probe[rows], last=True)
 

@@ -45,6 +45,6 @@ class Averaging(ExactConstruction):
         if label:
             groups = drop_empty(TokenGroup((key,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - q))
         else:
-            others = (TokenGroup((ONE,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - 2 * q))
-            groups = drop_empty(TokenGroup((key,), (ZERO,), q), *others)
+            other_groups = (TokenGroup((ONE,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - 2 * q))
+            groups = drop_empty(TokenGroup((key,), (ZERO,), q), *other_groups)
         return Description(((ONE,),), groups)

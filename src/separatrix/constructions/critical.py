@@ -30,5 +30,5 @@ class Critical(ExactConstruction):
     relations = (GROWING_SPIKE,)
 
     def describe(self, label: Label) -> Description:
-        own = TokenGroup((self.gamma,), (self.a1 if label else self.a0,))
-        return Description(((ONE,),), (own, TokenGroup((self.gamma * self.rho,), (ZERO,), self.n - 1)))
+        target = TokenGroup((self.gamma,), (self.a1 if label else self.a0,))
+        return Description(((ONE,),), (target, TokenGroup((self.gamma * self.rho,), (ZERO,), self.n - 1)))

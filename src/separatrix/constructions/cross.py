@@ -31,6 +31,7 @@ class Cross(BlockConstruction):
         return self._tokens(self.n, self.matrix(label, spike, dtype))
 
     def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        # All query rows are equal, so one stands for them all.
         return self._tokens(1, *self.group_matrix(label, dtype, spike))
 
     def _tokens(self, queries: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:

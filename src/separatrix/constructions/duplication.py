@@ -32,6 +32,7 @@ class Duplication(ExactConstruction):
     logit_base = None
 
     def dense_width(self) -> int:
+        # Memory is estimated as n times this width, but a label has n r0 or n r1 tokens.
         return super().dense_width() * max(self.r0, self.r1)
 
     def describe(self, label: Label) -> Description:

@@ -69,6 +69,7 @@ def nearest_lengths(
     flat_steps = [step_at(dict(zip(names, point, strict=True))) for point in points]
     if any(step is None or step < 1 for step in flat_steps):
         return None
+    # Python integers, since n may exceed 64 bits.
     steps = np.array(flat_steps, dtype=object).reshape(sizes)
     nearest = np.frompyfunc(nearest_multiple, 2, 1)(lengths, steps)
     return np.asarray(nearest, dtype=object).reshape(np.broadcast_shapes(lengths.shape, steps.shape))
@@ -77,10 +78,10 @@ def nearest_lengths(
 def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | None:
     """Return the number that n must be a multiple of; None if these parameters do not determine it."""
     fields = kind.schema.model_fields
-    required = {name for name, field in fields.items() if field.is_required()}
-    if "n" not in values or not required <= values.keys() <= fields.keys():
+    required_names = {name for name, field in fields.items() if field.is_required()}
+    if "n" not in values or not required_names <= values.keys() <= fields.keys():
         return None
-    # Not validated: n may be inadmissible here, which is what the step is wanted for.
+    # Not validated, because n may be inadmissible here: callers need the step to correct it.
     return kind(kind.schema.model_construct(None, **_read_numbers(kind.schema, values))).step
 
 

@@ -35,6 +35,7 @@ class Level(ExactConstruction):
         GROWING_SPIKE,
         Constraint(
             ("at", "levels"),
+            # `&` instead of `and`: on a grid the parameters are columns.
             lambda p: (p.at >= 0) & (p.at < p.levels - 1),
             lambda p: f"at={p.at} has no level above it; at must be 0 to {p.levels - 2}",
         ),

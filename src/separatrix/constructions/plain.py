@@ -107,6 +107,7 @@ class Plain(Construction):
     def group_signs(
         self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, Any]:
+        # The sum of k random signs is 2 Bin(k, 1/2) - k, so a group of any size takes one draw.
         trials = counts.astype("int64")[:, None]
         mean: np.ndarray[Any, Any] = 2 * rng.binomial(trials, 0.5, (len(counts), columns)) / trials - 1
         return mean
@@ -121,18 +122,19 @@ class Plain(Construction):
         """Return the closed form: n blocks of one token each."""
         import numpy as np
 
+        # On a grid `spread` is an array.
         if np.any(values["spread"] != 0):
             return None
         base, high = log(values["base"]), values["peak"] * log(values["n"])
         level, peak = 0 * base, high - base
-        flat, peaked = (
+        flat, spiked = (
             (QueryRow("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak)
         )
-        zero, one = 0 * values["n"], 0 * values["n"] + 1
-        probe = Probe(zero, (one, one))
+        zero, unit = 0 * values["n"], 0 * values["n"] + 1
+        probe = Probe(zero, (unit, unit))
         off = 0.0
         if isinstance(base, np.ndarray | float):
             # log base may be near 0, and peak log n may nearly cancel it: both lose digits.
             with np.errstate(divide="ignore"):
                 off = np.finfo(float).eps * (1 / base + 2 * (1 + high + base) / np.abs(peak))
-        return BlockModel(values["n"] - 1, one, cls.amplitudes(values), probe, (flat, peaked), off)
+        return BlockModel(values["n"] - 1, unit, cls.amplitudes(values), probe, (flat, spiked), off)

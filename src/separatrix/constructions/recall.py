@@ -30,7 +30,7 @@ def fewest_digits(n: int, width: int) -> int | None:
 
 
 def _keys_fit(p: Any) -> Any:
-    # NumPy accepts numbers as well as the columns of a grid.
+    # On a grid the parameters are columns; np.vectorize takes them as well as numbers.
     import numpy as np
 
     return np.vectorize(lambda n, width: fewest_digits(n, width) is not None, otypes=[bool])(p.n, p.width)
@@ -86,9 +86,9 @@ class Recall(ExactConstruction):
 
     def describe(self, label: Label) -> Description:
         query = self._key(0, Fraction(1, self.key_digits))
-        queried = TokenGroup(self._key(0, self.scale), (ONE if label else ZERO,))
-        others = (TokenGroup(self._key(pair, self.scale), (ONE,)) for pair in range(1, self.n))
-        return Description((query,), (queried, *others))
+        queried_pair = TokenGroup(self._key(0, self.scale), (ONE if label else ZERO,))
+        other_pairs = (TokenGroup(self._key(pair, self.scale), (ONE,)) for pair in range(1, self.n))
+        return Description((query,), (queried_pair, *other_pairs))
 
     def _key(self, pair: int, size: Fraction) -> Vector:
         """Return the digits of `pair`, each as a unit vector, times `size`."""

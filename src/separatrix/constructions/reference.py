@@ -44,10 +44,11 @@ def read_completed(
     try:
         construction = kind.read({**values, **missing})
     except UsageError as error:
-        blamed = {name: value for name, value in missing.items() if re.search(rf"\b{name}=", str(error))}
-        raise UsageError(f"{error}; {describe_defaults(blamed)}" if blamed else str(error)) from None
-    shown = construction.parameters.shown()
-    return construction, {name: shown[name] for name in missing}
+        # The user did not write these values, so the message has to say where they come from.
+        faulty = {name: value for name, value in missing.items() if re.search(rf"\b{name}=", str(error))}
+        raise UsageError(f"{error}; {describe_defaults(faulty)}" if faulty else str(error)) from None
+    parameters = construction.parameters.shown()
+    return construction, {name: parameters[name] for name in missing}
 
 
 def defaults_sentence(missing: Mapping[str, object]) -> str:

@@ -60,6 +60,7 @@ class Rough(Spike):
         tokens[positions, positions * (self.d - 2) // self.n + 1] = float(self.b)
         tokens[:, -1] = float(self.c)
         if self.noise:
+            # Drawn in float64 and cast in `matrix`, so that every dtype gets the same noise.
             generator = torch.Generator().manual_seed(self.seed)
             tokens += float(self.noise) * torch.randn(tokens.shape, generator=generator, dtype=torch.float64)
         return self.unit * tokens

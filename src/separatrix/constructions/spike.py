@@ -58,6 +58,7 @@ class Spike(BlockConstruction):
 
 def _ones_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[QueryRow, ...]:
     """Logits are products of row sums: R = a+b+c for the spike, r = b+c for the other rows."""
+    # A zero in the arithmetic of log n: a float, an array, a ball or a sum of logarithms.
     zero, r = 0 * log_n, b + c
     return (
         QueryRow("spike", Presence.ALWAYS, (a + r) * r * log_n, (a + r) * a * log_n, zero, zero),

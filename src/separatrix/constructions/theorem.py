@@ -96,21 +96,22 @@ def _is_sufficient(
     setting: Mapping[str, Any], n: int, delta: float | Fraction, units: Collection[Unit]
 ) -> bool:
     """Return whether the inequalities hold at n, decided in balls: True is a proof."""
+    # n has bit_length bits of its own: with fewer, n - 1 would be rounded to n.
     with ctx.workprec(PRECISION_BITS + n.bit_length()):
         a0, a1, b, c = (arb(rational(Fraction(setting[name]))) for name in ("a0", "a1", "b", "c"))
-        r, one, tenth = b + c, arb(1), arb(1) / 10
-        size, others = arb(n), arb(n - 1)
+        r, tenth = b + c, arb(1) / 10
+        size, other_count = arb(n), arb(n - 1)
         certainty = (arb(setting["m"]) / arb(rational(Fraction(delta)))).log()
         room = tenth - b * (2 * certainty / (int(setting["d"]) - 2)).sqrt()
         if "softmax" in units:
-            on_d0 = (a0 + b) * size ** (a0 * (a0 + r)) / others
+            on_d0 = (a0 + b) * size ** (a0 * (a0 + r)) / other_count
             # The share of the spike that its row loses to the other tokens.
-            lost_on_d1 = a1 * size ** (one - a1 * (a1 + r))
-            if not (on_d0 + 2 * b / others <= room and lost_on_d1 < a1 - b - tenth):
+            lost_on_d1 = a1 * size ** (1 - a1 * (a1 + r))
+            if not (on_d0 + 2 * b / other_count <= room and lost_on_d1 < a1 - b - tenth):
                 return False
         if "linear" in units:
             # D0 needs no check of its own: a0 < a1 makes its pre-activation smaller.
-            on_d1 = (a1 + b) * (a1 + r) / (a1 + r + others * r)
-            if not on_d1 + 2 * b / others <= room:
+            on_d1 = (a1 + b) * (a1 + r) / (a1 + r + other_count * r)
+            if not on_d1 + 2 * b / other_count <= room:
                 return False
         return True

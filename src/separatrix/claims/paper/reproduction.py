@@ -103,6 +103,7 @@ def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweep
     result = sweep(
         plan, address, retry_failed=True, tell=lambda far: progress.update(task, completed=far.finished)
     )
+    # A sweep stops in order when interrupted; the reproduction has no figures without it.
     if result.stopped:
         raise KeyboardInterrupt
     return sweeps.read_sweeps(open_store(address), result.sweep)

@@ -60,6 +60,7 @@ def _curves(cells: pl.DataFrame, parameter: str) -> pl.DataFrame:
     closed = cells.filter(engine == "closed").select(*keys, "x", pl.col(MEASURED).fill_null(math.nan))
     dense = cells.filter(engine == "dense").rename({"distinguish": "dense"})
     estimates = dense.select(*keys, *ESTIMATED, "draws", "seed", "confidence")
+    # Several n of the plan may be moved to the same multiple of d-2, which gives equal cells.
     curves = closed.unique(keys).join(estimates, on=keys, how="left")
     return curves.sort(pl.col("mechanism").replace_strict(MECHANISMS, range(len(MECHANISMS))), "x")
 
