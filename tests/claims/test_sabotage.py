@@ -322,9 +322,9 @@ FAULTS = {
     ),
     "sufficient n: a0": Fault(theorem, "_is_sufficient", "(a0 + b) *", "a0 *", softmax_n_is_least),
     "sufficient n: 2b/(n-1)": Fault(
-        theorem, "_is_sufficient", "on_d0 + 2 * b / others", "on_d0", softmax_n_is_least
+        theorem, "_is_sufficient", "on_d0 + 2 * b / other_count", "on_d0", softmax_n_is_least
     ),
-    "sufficient n: n": Fault(theorem, "_is_sufficient", "others * r", "size * r", linear_n_is_least),
+    "sufficient n: n": Fault(theorem, "_is_sufficient", "other_count * r", "size * r", linear_n_is_least),
     "power: beta - 1": Fault(
         Power,
         "log_ratio",
