@@ -77,45 +77,52 @@ def test_names_are_unique_and_provenance_is_known() -> None:
 
 def test_what_the_paper_states_is_told_from_what_was_reconstructed() -> None:
     """Only what the summary states may carry [paper]: the units, the network, tau and m."""
-    stated = {claim.name for claim in CLAIMS if claim.provenance == "paper"}
-    assert stated == {"tensor-trick", "softmax-unit", "linear-unit", "network-fires", "threshold", "width"}
+    paper_claims = {claim.name for claim in CLAIMS if claim.provenance == "paper"}
+    assert paper_claims == {
+        "tensor-trick",
+        "softmax-unit",
+        "linear-unit",
+        "network-fires",
+        "threshold",
+        "width",
+    }
 
 
 def test_the_ledger_has_every_claim_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks themselves are run one by one above and in test_separation_claims."""
-    finding, told = BY_NAME["threshold"].check(), list[str]()
+    finding, names = BY_NAME["threshold"].check(), list[str]()
     quick = tuple(replace(claim, check=lambda: finding) for claim in CLAIMS)
     monkeypatch.setattr("separatrix.claims.CLAIMS", quick)
-    found = ledger(lambda claim: told.append(claim.name))
-    assert told == [claim.name for claim in CLAIMS]
-    assert found.holds
-    assert [row["name"] for row in found.as_json()] == told
+    result = ledger(lambda claim: names.append(claim.name))
+    assert names == [claim.name for claim in CLAIMS]
+    assert result.holds
+    assert [row["name"] for row in result.as_json()] == names
 
 
 def test_a_check_that_raises_an_error_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger goes on with the other claims, and says what was raised."""
 
-    def broken() -> Finding:
+    def raise_error() -> Finding:
         raise ZeroDivisionError("a sum of\nweights is 0")
 
     claim, finding = BY_NAME["threshold"], BY_NAME["threshold"].check()
     monkeypatch.setattr(
-        "separatrix.claims.CLAIMS", (replace(claim, check=broken), replace(claim, check=lambda: finding))
+        "separatrix.claims.CLAIMS", (replace(claim, check=raise_error), replace(claim, check=lambda: finding))
     )
-    raised, held = ledger().entries
-    assert raised.finding.status is ClaimStatus.FAILS
-    assert raised.finding.summary == "the check raised ZeroDivisionError: a sum of weights is 0"
-    assert held.finding.status is ClaimStatus.HOLDS
-    assert_plain_json(claim, raised.finding)
+    failing, holding = ledger().entries
+    assert failing.finding.status is ClaimStatus.FAILS
+    assert failing.finding.summary == "the check raised ZeroDivisionError: a sum of weights is 0"
+    assert holding.finding.status is ClaimStatus.HOLDS
+    assert_plain_json(claim, failing.finding)
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_stops_a_check(stop: type[BaseException]) -> None:
-    def interrupted() -> Finding:
+    def interrupt() -> Finding:
         raise stop
 
     with pytest.raises(stop):
-        check_claim(replace(BY_NAME["threshold"], check=interrupted))
+        check_claim(replace(BY_NAME["threshold"], check=interrupt))
 
 
 def shallower(method: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -123,7 +130,7 @@ def shallower(method: Callable[..., Any], factor: float) -> Callable[..., Any]:
     return lambda self, base, step: factor * method(self, base, step)
 
 
-def unspiked(self: BlockConstruction, label: Any, row: int, dtype: Any) -> Any:
+def remove_spike(self: BlockConstruction, label: Any, row: int, dtype: Any) -> Any:
     tokens = MATRIX(self, label, row, dtype)
     tokens[row, 0] = 0
     return tokens
@@ -136,9 +143,9 @@ def always_fires(self: FourLayerNetwork, tokens: Any) -> Any:
 
 def a_tenth_too_small(setting: dict[str, Any], delta: float, *units: Any) -> int:
     step = int(setting["d"]) - 2
-    found = sufficient_n(setting, delta, *units)
-    assert found is not None
-    return max(9 * (found // step) // 10, 1) * step
+    least_n = sufficient_n(setting, delta, *units)
+    assert least_n is not None
+    return max(9 * (least_n // step) // 10, 1) * step
 
 
 MATRIX, LAYERS = BlockConstruction.matrix, FourLayerNetwork.layers
@@ -148,8 +155,8 @@ ONES_SOFTMAX, ONES_LINEAR = spike.ones_softmax_weights, spike.ones_linear_weight
 WEIGHT = boundary.cross_softmax_weight
 
 
-def swap(where: Any, name: str, wrong: object) -> Patch:
-    return lambda patch: patch.setattr(where, name, wrong)
+def swap(owner: Any, name: str, wrong: object) -> Patch:
+    return lambda patch: patch.setattr(owner, name, wrong)
 
 
 def of_softmax(name: str) -> Any:
@@ -168,7 +175,7 @@ BREAKS: dict[str, Patch] = {
     "network-fires": swap(FourLayerNetwork, "layers", always_fires),
     "threshold": swap(Spike, "threshold", property(lambda self: float(self.c) * self.unit)),
     "width": SOFTMAX_IS_LINEAR,
-    "spike-shape": swap(BlockConstruction, "matrix", unspiked),
+    "spike-shape": swap(BlockConstruction, "matrix", remove_spike),
     "closed-ones-softmax": swap(
         spike, "ones_softmax_weights", lambda m, label: ONES_SOFTMAX(m, label) * 1.001
     ),
@@ -225,32 +232,32 @@ def test_margins_off_by_a_hair_are_noticed(
 
 
 @pytest.mark.parametrize("mechanism", [Softmax, Linear])
-@pytest.mark.parametrize("place", range(len(margins.MARGIN_SIZES)))
+@pytest.mark.parametrize("index", range(len(margins.MARGIN_SIZES)))
 def test_a_margin_is_compared_at_every_n(
-    mechanism: type[ScoreMechanism], place: int, monkeypatch: pytest.MonkeyPatch
+    mechanism: type[ScoreMechanism], index: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those without a reference number, too."""
 
     def off(*args: Any, **axes: Any) -> Any:
-        found = _tools.on_grid(*args, **axes)
-        return replace(found, margin=found.margin * (1 + 1e-6 * (np.arange(found.margin.size) == place)))
+        grid = _tools.on_grid(*args, **axes)
+        return replace(grid, margin=grid.margin * (1 + 1e-6 * (np.arange(grid.margin.size) == index)))
 
     monkeypatch.setattr(margins, "on_grid", off)
     points = margins.margin_points(mechanism())
-    assert [each.holds for each in points] == [i != place for i in range(len(points))]
+    assert [point.holds for point in points] == [i != index for i in range(len(points))]
 
 
 @pytest.mark.parametrize("from_n", [10**6, 10**18, 10**300])
 def test_more_work_at_larger_n_is_noticed(from_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def laborious(made: Spike, mechanism: ScoreMechanism) -> Any:
-        for _ in range(made.n >= from_n):
-            COUNT(made, mechanism)
-        return COUNT(made, mechanism)
+    def laborious(construction: Spike, mechanism: ScoreMechanism) -> Any:
+        for _ in range(construction.n >= from_n):
+            COUNT(construction, mechanism)
+        return COUNT(construction, mechanism)
 
     monkeypatch.setattr(arithmetic.certified, "count", laborious)
     finding = arithmetic.any_n.check()
     assert finding.status is ClaimStatus.FAILS
-    assert all(each.holds == (float(each.parameters["n"]) < from_n) for each in finding.points)
+    assert all(point.holds == (float(point.parameters["n"]) < from_n) for point in finding.points)
 
 
 def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,11 +268,11 @@ def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPat
 
 def test_conditions_vanish_where_they_are_not_needed() -> None:
     good, bad = Point({}, True), Point({}, False)
-    where = ("d grows", "summary", "slack")
-    assert Points([good]).conclude_where([bad], *where).status is ClaimStatus.ONLY_WHERE
-    assert Points([good]).conclude_where([good], *where) == Points([good, good]).conclude("summary", "slack")
-    assert Points([bad]).conclude_where([good], *where).status is ClaimStatus.FAILS
-    assert Points([]).conclude_where([bad], *where).status is ClaimStatus.FAILS
+    texts = ("d grows", "summary", "slack")
+    assert Points([good]).conclude_where([bad], *texts).status is ClaimStatus.ONLY_WHERE
+    assert Points([good]).conclude_where([good], *texts) == Points([good, good]).conclude("summary", "slack")
+    assert Points([bad]).conclude_where([good], *texts).status is ClaimStatus.FAILS
+    assert Points([]).conclude_where([bad], *texts).status is ClaimStatus.FAILS
     assert Points([]).conclude("summary", "slack").status is ClaimStatus.FAILS
 
 
@@ -301,8 +308,8 @@ def test_large_parameters_are_written_exactly() -> None:
 def test_loops_agree_between_rationals_and_floats() -> None:
     a, b, c = Fraction(9, 10), Fraction(3, 10), Fraction(1, 5)
     exact = _literal.outputs(_literal.spike_matrix(12, 6, a, b, c, 5), "identity", lambda z: z**2)
-    rounded = _literal.outputs(_literal.spike_matrix(12, 6, 0.9, 0.3, 0.2, 5), "identity", lambda z: z**2)
-    np.testing.assert_allclose(np.array(exact, dtype=float), rounded, rtol=1e-14, atol=1e-16)
+    floats = _literal.outputs(_literal.spike_matrix(12, 6, 0.9, 0.3, 0.2, 5), "identity", lambda z: z**2)
+    np.testing.assert_allclose(np.array(exact, dtype=float), floats, rtol=1e-14, atol=1e-16)
 
 
 def test_sign_classes_count_all_vectors() -> None:
@@ -315,14 +322,14 @@ def test_sign_classes_count_all_vectors() -> None:
 def test_hypotheses_are_the_theorems() -> None:
     setting = theorem.admissible(COMFORTABLE, 0.01)
     assert all(theorem.hypotheses(setting, 0.01).values())
-    for dropped, given in theorem.WITHOUT:
-        held = theorem.hypotheses(theorem.admissible(given, 0.01), 0.01)
-        assert [name for name, holds in held.items() if not holds] == [dropped]
+    for hypothesis, setting in theorem.WITHOUT:
+        conditions = theorem.hypotheses(theorem.admissible(setting, 0.01), 0.01)
+        assert [name for name, holds in conditions.items() if not holds] == [hypothesis]
 
 
 def test_boundary_finding_rejects_a_wrong_limit() -> None:
-    found = boundary.boundary_finding(boundary.BOUNDARY_SIZES, 0.87, boundary.ones_setting)
-    assert found.status is ClaimStatus.FAILS
+    finding = boundary.boundary_finding(boundary.BOUNDARY_SIZES, 0.87, boundary.ones_setting)
+    assert finding.status is ClaimStatus.FAILS
 
 
 def entry(status: ClaimStatus) -> Entry:
@@ -339,8 +346,8 @@ def entry(status: ClaimStatus) -> Entry:
 
 def test_table_fits_eighty_columns() -> None:
     out = io.StringIO()
-    shown = Ledger(tuple(entry(status) for status in ClaimStatus))
-    print_ledger(shown, Console(file=out, width=80, force_terminal=False))
+    result = Ledger(tuple(entry(status) for status in ClaimStatus))
+    print_ledger(result, Console(file=out, width=80, force_terminal=False))
     text = out.getvalue()
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
     for expected in (

@@ -59,7 +59,7 @@ FIELDS = ("base", "spike", "mate", "own")
 Change = Callable[[QueryRow, Any], list[QueryRow]]
 
 
-def raised(field: str, by: str) -> Change:
+def raise_logit(field: str, by: str) -> Change:
     """A logit larger by a small multiple of log n."""
 
     def change(row: QueryRow, log_n: Any) -> list[QueryRow]:
@@ -69,7 +69,7 @@ def raised(field: str, by: str) -> Change:
     return change
 
 
-def dropped(row: QueryRow, log_n: Any) -> list[QueryRow]:
+def drop_row(row: QueryRow, log_n: Any) -> list[QueryRow]:
     return []
 
 
@@ -81,8 +81,8 @@ def break_row(patch: pytest.MonkeyPatch, form: str, label: int, name: str, chang
         if values["form"] != form:
             return model
         rows = [*model.rows]
-        changed = ([row] if row.name != name else change(row, log(values["n"])) for row in rows[label])
-        rows[label] = tuple(row for kept in changed for row in kept)
+        changed_rows = ([row] if row.name != name else change(row, log(values["n"])) for row in rows[label])
+        rows[label] = tuple(row for group in changed_rows for row in group)
         return replace(model, rows=(rows[0], rows[1]))
 
     patch.setattr(Spike, "block_model", classmethod(wrong))
@@ -92,8 +92,8 @@ def break_row(patch: pytest.MonkeyPatch, form: str, label: int, name: str, chang
 def enumeration(case: int) -> signs.Enumeration:
     """What literal loops say, which no sabotage of the package changes."""
     mechanism, setting = signs.PINNED[case]
-    made = spike(setting)
-    return signs.enumerate_signs(made, mechanism, made.n - 1)
+    construction = spike(setting)
+    return signs.enumerate_signs(construction, mechanism, construction.n - 1)
 
 
 def some_point_fails(form: str) -> bool:
@@ -118,14 +118,18 @@ CASES = [
 def test_a_wrong_row_is_noticed(
     form: str, label: int, name: str, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    break_row(monkeypatch, form, label, name, dropped if field == "dropped" else raised(field, "0.001"))
+    break_row(monkeypatch, form, label, name, drop_row if field == "dropped" else raise_logit(field, "0.001"))
     assert some_point_fails(form)
 
 
 def test_the_point_of_the_claim_fails_with_a_wrong_mate_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    (case,) = [each for each in signs.PINNED if each[0].name == "linear" and each[1]["form"] == "identity"]
+    (case,) = [
+        candidate
+        for candidate in signs.PINNED
+        if candidate[0].name == "linear" and candidate[1]["form"] == "identity"
+    ]
     assert signs.pinned_point(*case).holds
-    break_row(monkeypatch, "identity", 1, "mate", raised("spike", "0.05"))
+    break_row(monkeypatch, "identity", 1, "mate", raise_logit("spike", "0.05"))
     assert not signs.pinned_point(*case).holds
 
 
@@ -230,14 +234,17 @@ class Fault:
         module = sys.modules[inspect.unwrap(function).__module__]
         names: dict[str, Any] = {}
         exec(source.replace(self.right, self.wrong), vars(module), names)
-        changed = names[self.name]
-        if isinstance(changed, cached_property):
-            changed.__set_name__(self.owner, self.name)
-        patch.setattr(self.owner, self.name, changed)
+        replacement = names[self.name]
+        if isinstance(replacement, cached_property):
+            replacement.__set_name__(self.owner, self.name)
+        patch.setattr(self.owner, self.name, replacement)
         if inspect.ismodule(self.owner):
-            for other in [*sys.modules.values()]:
-                if other.__name__.startswith("separatrix") and vars(other).get(self.name) is original:
-                    patch.setattr(other, self.name, changed)
+            for module_in_use in [*sys.modules.values()]:
+                if (
+                    module_in_use.__name__.startswith("separatrix")
+                    and vars(module_in_use).get(self.name) is original
+                ):
+                    patch.setattr(module_in_use, self.name, replacement)
 
 
 def float_engine_is_exact() -> bool:
@@ -281,8 +288,8 @@ def linear_n_is_least() -> bool:
 
 
 def width_asked_is_literal() -> bool:
-    asked = theorem.required_width(0.2, theorem.required_signs(0.01), 0.01)
-    return proof.widths_point("0.2", asked, 40).holds
+    theorem_width = theorem.required_width(0.2, theorem.required_signs(0.01), 0.01)
+    return proof.widths_point("0.2", theorem_width, 40).holds
 
 
 def claim_holds(name: str) -> Callable[[], bool]:

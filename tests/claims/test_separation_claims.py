@@ -56,28 +56,28 @@ def test_other_papers_results_are_not_claimed_as_ours() -> None:
 
 def test_every_construction_has_a_claim() -> None:
     """Each one beyond the paper's three is won by somebody, and rough has a claim of its own."""
-    new = CONSTRUCTIONS.keys() - {"spike", "plain", "cross"}
-    checked = {*separations.SOFTMAX_WINS, *separations.LINEAR_WINS, "rough"}
-    assert new <= checked
+    new_names = CONSTRUCTIONS.keys() - {"spike", "plain", "cross"}
+    claimed_names = {*separations.SOFTMAX_WINS, *separations.LINEAR_WINS, "rough"}
+    assert new_names <= claimed_names
 
 
 @pytest.mark.parametrize("n", [10, 10**18])
 def test_copies_are_added_up_and_not_only_divided_out(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's rows are proportions, in which copies cancel whatever is true of the sums."""
     assert blind_spots.equal_copies_point("softmax", n, 3).holds
-    monkeypatch.setattr(blind_spots, "same_rows", lambda made, mechanism: True)
+    monkeypatch.setattr(blind_spots, "same_rows", lambda construction, mechanism: True)
     describe = Duplication.describe
 
-    def uneven(self: Duplication, label: Any) -> Any:
-        found = describe(self, label)
-        return replace(found, groups=(replace(found.groups[0], count=1), *found.groups[1:]))
+    def describe_unevenly(self: Duplication, label: Any) -> Any:
+        description = describe(self, label)
+        return replace(description, groups=(replace(description.groups[0], count=1), *description.groups[1:]))
 
-    monkeypatch.setattr(Duplication, "describe", uneven)
+    monkeypatch.setattr(Duplication, "describe", describe_unevenly)
     assert not blind_spots.equal_copies_point("softmax", n, 3).holds
 
 
-def swap(where: Any, name: str, wrong: object) -> Patch:
-    return lambda patch: patch.setattr(where, name, wrong)
+def swap(owner: Any, name: str, wrong: object) -> Patch:
+    return lambda patch: patch.setattr(owner, name, wrong)
 
 
 def of(mechanism: Any, name: str) -> Any:
@@ -147,15 +147,16 @@ def test_conditions_are_needed() -> None:
 def test_linear_attention_wins_on_three_constructions_or_more() -> None:
     assert len(separations.LINEAR_WINS) >= 3
     assert all(
-        separations.pair_point(name, who, "softmax").holds for name, who in separations.LINEAR_WINS.items()
+        separations.pair_point(name, winner, "softmax").holds
+        for name, winner in separations.LINEAR_WINS.items()
     )
 
 
 def test_a_win_must_not_be_by_tier() -> None:
     """Scalable softmax beats linear attention on the spike as far as draws can tell: that is no proof."""
-    found = separations.pair_point("spike", "logn-softmax", "linear")
-    assert found.measured["engines"] == "grouped, certified"
-    assert not found.holds
+    point = separations.pair_point("spike", "logn-softmax", "linear")
+    assert point.measured["engines"] == "grouped, certified"
+    assert not point.holds
 
 
 def test_rank_is_that_of_the_matrix() -> None:

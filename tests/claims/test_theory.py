@@ -18,36 +18,36 @@ SECTIONS = re.findall(r"^###? (\d+(?:\.\d+)?)\.? ", PAGE, re.MULTILINE)
 MENTIONS = re.compile(r"\b(?:[Tt]heory|theory\.md|THEORY) (\d+(?:\.\d+)?)((?:(?:,| to| and) \d+(?:\.\d+)?)*)")
 
 
-def named() -> dict[str, tuple[str, str]]:
+def claims_on_page() -> dict[str, tuple[str, str]]:
     """Every claim that the page names: its section and its tag."""
-    found = {}
+    claims = {}
     for part in re.split(r"^(?=###? \d)", PAGE, flags=re.MULTILINE)[1:]:
         section = part.split()[1].rstrip(".")
         for line in re.findall(r"^Checked by (.*?)\.$", part, re.MULTILINE | re.DOTALL):
-            found |= {name: (section, tag) for name, tag in re.findall(r"`([a-z-]+)` \[(\w+)\]", line)}
-    return found
+            claims |= {name: (section, tag) for name, tag in re.findall(r"`([a-z-]+)` \[(\w+)\]", line)}
+    return claims
 
 
 def test_the_page_names_every_claim_in_its_section_with_its_tag() -> None:
-    assert named() == {claim.name: (claim.place, claim.provenance) for claim in CLAIMS}
-    assert list(named()) == [claim.name for claim in CLAIMS]
+    assert claims_on_page() == {claim.name: (claim.place, claim.provenance) for claim in CLAIMS}
+    assert list(claims_on_page()) == [claim.name for claim in CLAIMS]
 
 
 def test_every_command_of_the_page_shows_what_it_prints() -> None:
-    shown = [lines for each in snippets(FILE) for _, lines in each.commands()]
-    assert len(shown) > 10
-    assert all(lines.strip() for lines in shown)
+    outputs = [lines for snippet in snippets(FILE) for _, lines in snippet.commands()]
+    assert len(outputs) > 10
+    assert all(lines.strip() for lines in outputs)
 
 
 def test_every_section_that_the_source_mentions_is_there() -> None:
-    mentioned = {
+    mentions = {
         section
         for file in sorted((ROOT / "src").rglob("*.py"))
         for first, more in MENTIONS.findall(file.read_text())
         for section in (first, *re.findall(r"\d+(?:\.\d+)?", more))
     }
-    assert len(mentioned) > 20
-    assert mentioned <= set(SECTIONS)
+    assert len(mentions) > 20
+    assert mentions <= set(SECTIONS)
 
 
 @pytest.mark.parametrize("kind", CONSTRUCTIONS.values(), ids=lambda kind: kind.name)

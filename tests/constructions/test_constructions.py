@@ -40,13 +40,13 @@ def test_groups_are_the_distinct_tokens_with_their_counts(point: Construction, l
     assert groups.counts.sum() == point.n
     assert len(groups.keys) == point.group_count() or point.n == 5
     rows = groups.counts.long()
-    torch.testing.assert_close(_sorted(groups.keys.repeat_interleave(rows, 0)), _sorted(dense.keys))
+    torch.testing.assert_close(sort_rows(groups.keys.repeat_interleave(rows, 0)), sort_rows(dense.keys))
     if dense.values is not None and groups.values is not None:
         literal = groups.values.repeat_interleave(rows, 0)
-        torch.testing.assert_close(_sorted(literal), _sorted(dense.values))
+        torch.testing.assert_close(sort_rows(literal), sort_rows(dense.values))
 
 
-def _sorted(rows: torch.Tensor) -> torch.Tensor:
+def sort_rows(rows: torch.Tensor) -> torch.Tensor:
     order = np.lexsort(rows.numpy().round(12).T)
     return rows[order]
 
@@ -145,18 +145,18 @@ def test_one_file_adds_a_construction(tmp_path: Path) -> None:
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     (tmp_path / "separatrix/constructions/lone.py").write_text(NEW)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", COMMANDS],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    listed, verdict = (json.loads(each) for each in done.stdout.split("\f")[:2])
+    assert process.returncode == 0, process.stdout + process.stderr
+    rows, verdict = (json.loads(row) for row in process.stdout.split("\f")[:2])
     names = list(CONSTRUCTIONS)
     before = names.index("duplication") + 1
-    assert [each["name"] for each in listed] == [*names[:before], "lone", *names[before:]]
+    assert [row["name"] for row in rows] == [*names[:before], "lone", *names[before:]]
     assert (verdict["construction"], verdict["verdict"]) == ("lone", "blind")
 
 

@@ -14,19 +14,19 @@ from separatrix.core.parameters import UsageError
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_every_construction_has_a_reference_point_and_it_is_that_of_tables(name: str) -> None:
     kind = CONSTRUCTIONS[name]
-    made, missing = read_completed(kind, {})
+    construction, missing = read_completed(kind, {})
     assert set(missing) == set(kind.example)
-    assert made.parameters in [
+    assert construction.parameters in [
         point.parameters for point in reference_points().values() if point.name == name
     ]
 
 
 def test_defaults_stay_where_all_that_has_none_was_given() -> None:
     rough = CONSTRUCTIONS["rough"]
-    needed = {name: rough.example[name] for name in ("n", "d", "m", "a0", "a1", "b", "c")}
-    made, missing = read_completed(rough, needed)
+    required = {name: rough.example[name] for name in ("n", "d", "m", "a0", "a1", "b", "c")}
+    construction, missing = read_completed(rough, required)
     assert missing == {}
-    assert made.parameters.noise == 0
+    assert construction.parameters.noise == 0
     assert read_completed(rough, {})[1]["noise"] == "0.02"
 
 
@@ -48,17 +48,19 @@ def test_what_was_not_given_is_blamed_only_where_it_is_to_blame() -> None:
 
 
 def test_every_question_says_what_it_took() -> None:
-    rest = {"d": "102", "m": "12", "a0": "0.01", "b": "0.2", "c": "0.1"}
+    defaults = {"d": "102", "m": "12", "a0": "0.01", "b": "0.2", "c": "0.1"}
     plane = sx.map("spike", "softmax", a1="0.6:0.8:3", n="1e3:1e6:2:log")
-    assert plane.as_json()["taken"] == rest
-    whole = sx.map("spike", "softmax", a1="0.6:0.8:3", n="1e3:1e6:2:log", **rest)
-    assert (plane.layers[0].values == whole.layers[0].values).all()
-    assert whole.as_json()["taken"] == {}
+    assert plane.as_json()["taken"] == defaults
+    explicit = sx.map("spike", "softmax", a1="0.6:0.8:3", n="1e3:1e6:2:log", **defaults)
+    assert (plane.layers[0].values == explicit.layers[0].values).all()
+    assert explicit.as_json()["taken"] == {}
     edge = sx.boundary("spike", "softmax", a1="0.5:1.5", scan=9)
-    assert edge.as_json()["taken"] == {"n": "1000", **rest}
-    assert edge.crossings == sx.boundary("spike", "softmax", a1="0.5:1.5", scan=9, n=1000, **rest).crossings
+    assert edge.as_json()["taken"] == {"n": "1000", **defaults}
+    assert (
+        edge.crossings == sx.boundary("spike", "softmax", a1="0.5:1.5", scan=9, n=1000, **defaults).crossings
+    )
     law = sx.scaling("spike", "linear", n="1e3:1e9:4:log")
-    assert law.as_json()["taken"] == {**rest, "a1": "1.2"}
+    assert law.as_json()["taken"] == {**defaults, "a1": "1.2"}
     assert sx.readers("spike", "linear", n=2000).as_json()["taken"]["a1"] == "1.2"
 
 

@@ -90,22 +90,26 @@ def at(name: str, **changes: object) -> Construction:
     return kind.read({**kind.example, **changes})
 
 
-def word(name: str, spelled: str, **changes: object) -> str:
+def word(name: str, mechanism_name: str, **changes: object) -> str:
     """The verdict in one word, from enough draws where it has to be drawn."""
-    point, mechanism = at(name, **changes), mechanism_named(spelled)
+    point, mechanism = at(name, **changes), mechanism_named(mechanism_name)
     return Verdict(point, mechanism, solve(point, mechanism, sampling=Sampling(draws=600)), DELTA).word
 
 
-def margin(name: str, spelled: str, **changes: object) -> float:
-    return solve(at(name, **changes), mechanism_named(spelled)).margin
+def margin(name: str, mechanism_name: str, **changes: object) -> float:
+    return solve(at(name, **changes), mechanism_named(mechanism_name)).margin
 
 
 @pytest.mark.parametrize(
-    ("name", "spelled", "expected"),
-    [(name, spelled, expected) for name, row in WORDS.items() for spelled, expected in row.items()],
+    ("name", "mechanism_name", "expected"),
+    [
+        (name, mechanism_name, expected)
+        for name, row in WORDS.items()
+        for mechanism_name, expected in row.items()
+    ],
 )
-def test_who_can_and_who_cannot_at_the_example(name: str, spelled: str, expected: str) -> None:
-    assert word(name, spelled) == expected
+def test_who_can_and_who_cannot_at_the_example(name: str, mechanism_name: str, expected: str) -> None:
+    assert word(name, mechanism_name) == expected
 
 
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
@@ -117,27 +121,27 @@ def test_the_example_is_a_point_that_needs_few_words(name: str) -> None:
         assert set(point.example) == {"n", "m"}
 
 
-@pytest.mark.parametrize("spelled", ["softmax", "linear", "sparsemax", "elu", UNNORMALISED])
+@pytest.mark.parametrize("mechanism_name", ["softmax", "linear", "sparsemax", "elu", UNNORMALISED])
 @pytest.mark.parametrize("name", list(WORDS))
 @pytest.mark.parametrize("label", [0, 1])
-def test_groups_and_literal_tokens_give_the_same(name: str, spelled: str, label: int) -> None:
-    few: dict[str, dict[str, object]] = {"routing": {}, "location": {"n": 40, "d": 6}}
-    point, mechanism = at(name, **few.get(name, {"n": 64})), mechanism_named(spelled)
-    literal, grouped = point.dense(label, 5, torch.float64), point.token_groups(label, torch.float64)
+def test_groups_and_literal_tokens_give_the_same(name: str, mechanism_name: str, label: int) -> None:
+    changes: dict[str, dict[str, object]] = {"routing": {}, "location": {"n": 40, "d": 6}}
+    point, mechanism = at(name, **changes.get(name, {"n": 64})), mechanism_named(mechanism_name)
+    literal, groups = point.dense(label, 5, torch.float64), point.token_groups(label, torch.float64)
     assert literal.values is not None
-    assert grouped.values is not None
-    assert grouped.counts is not None
-    assert grouped.counts.sum() == len(literal.keys)
-    one = mechanism(*(x[None, None] for x in (literal.queries, literal.keys, literal.values)))
-    counts = grouped.counts[None, None]
-    other = mechanism(*(x[None, None] for x in (grouped.queries, grouped.keys, grouped.values)), counts)
-    torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+    assert groups.values is not None
+    assert groups.counts is not None
+    assert groups.counts.sum() == len(literal.keys)
+    literal_output = mechanism(*(x[None, None] for x in (literal.queries, literal.keys, literal.values)))
+    counts = groups.counts[None, None]
+    grouped_output = mechanism(*(x[None, None] for x in (groups.queries, groups.keys, groups.values)), counts)
+    torch.testing.assert_close(literal_output, grouped_output, rtol=1e-9, atol=1e-12)
 
 
 def test_injectivity_is_exact_for_every_homogeneous_score() -> None:
-    for spelled in ("linear", "power:beta=3", "power:beta=1"):
+    for mechanism_name in ("linear", "power:beta=3", "power:beta=1"):
         for factor in ("2", "1/7", "100"):
-            assert same_rows(at("injectivity", factor=factor), mechanism_named(spelled))
+            assert same_rows(at("injectivity", factor=factor), mechanism_named(mechanism_name))
     assert margin("injectivity", "relu-features") == pytest.approx(0, abs=1e-15)
     assert margin("injectivity", "identity-features") == pytest.approx(0, abs=1e-15)
 
@@ -145,25 +149,25 @@ def test_injectivity_is_exact_for_every_homogeneous_score() -> None:
 @pytest.mark.parametrize("n", [10, 1000, 10**18])
 def test_injectivity_softmax_closed_form(n: int) -> None:
     weights = [1 / (1 + (n - 1) * float(n) ** -exponent) for exponent in (0.75, 1.5)]
-    found = certified.solve(at("injectivity", n=n), mechanism_named("softmax"))
-    assert [found.v0, found.v1] == pytest.approx(weights, rel=1e-12)
+    outcome = certified.solve(at("injectivity", n=n), mechanism_named("softmax"))
+    assert [outcome.v0, outcome.v1] == pytest.approx(weights, rel=1e-12)
 
 
 def test_duplication_multiplies_what_is_not_normalised_and_nothing_else() -> None:
     for r1 in (2, 3, 10):
-        found = solve(at("duplication", r1=r1), mechanism_named(UNNORMALISED))
-        assert found.v1 == pytest.approx(r1 * found.v0, rel=1e-12)
-        for spelled in ("softmax", "linear", "power:beta=3", "taylor:order=4"):
-            assert same_rows(at("duplication", r1=r1), mechanism_named(spelled))
+        outcome = solve(at("duplication", r1=r1), mechanism_named(UNNORMALISED))
+        assert outcome.v1 == pytest.approx(r1 * outcome.v0, rel=1e-12)
+        for mechanism_name in ("softmax", "linear", "power:beta=3", "taylor:order=4"):
+            assert same_rows(at("duplication", r1=r1), mechanism_named(mechanism_name))
     assert len(at("duplication", r1=3).dense(1, 0, torch.float64).keys) == 300
 
 
 def test_routing_softmax_is_a_ratio_of_bessel_sums() -> None:
     """On n points the frequencies n/2, 3n/2, ... fall on n/2, and 0, n, 2n, ... on 0."""
     n, scale = 8, 15 * math.log(8)
-    passed = sum(2 * ive(n // 2 + n * k, scale) for k in range(9))
+    finest = sum(2 * ive(n // 2 + n * k, scale) for k in range(9))
     level = ive(0, scale) + sum(2 * ive(n * k, scale) for k in range(1, 9))
-    assert margin("routing", "softmax") == pytest.approx(passed / level, rel=1e-10)
+    assert margin("routing", "softmax") == pytest.approx(finest / level, rel=1e-10)
 
 
 @pytest.mark.parametrize("n", [8, 12])
@@ -197,8 +201,8 @@ def test_dispersion_defeats_softmax_and_is_repaired() -> None:
         assert word("dispersion", "softmax", n=n) == "blind"
         weight = math.exp(3) / (math.exp(3) + n - 1)
         assert margin("dispersion", "softmax", n=n) == pytest.approx(weight, rel=1e-12)
-        for spelled in ("logn-softmax", "topk:k=1", "sparsemax"):
-            assert word("dispersion", spelled, n=n) == "distinguishes"
+        for mechanism_name in ("logn-softmax", "topk:k=1", "sparsemax"):
+            assert word("dispersion", mechanism_name, n=n) == "distinguishes"
 
 
 def test_critical_scaling_changes_at_gamma_c() -> None:
@@ -232,29 +236,32 @@ def test_location_is_read_by_softmax_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "spelled", ["softmax", "linear", "topk", "sparsemax", "relu-features", "logn-softmax"]
+    "mechanism_name", ["softmax", "linear", "topk", "sparsemax", "relu-features", "logn-softmax"]
 )
-def test_regression_averages_stay_in_the_hull(spelled: str) -> None:
-    found = solve(at("regression"), mechanism_named(spelled))
-    assert (found.v0, found.v1) == pytest.approx((0.1, 1.0), rel=1e-12)
+def test_regression_averages_stay_in_the_hull(mechanism_name: str) -> None:
+    outcome = solve(at("regression"), mechanism_named(mechanism_name))
+    assert (outcome.v0, outcome.v1) == pytest.approx((0.1, 1.0), rel=1e-12)
 
 
 def test_regression_one_gradient_step_answers_exactly() -> None:
     """Linear wins: unnormalised linear attention and the delta rule answer <w,x> = width a."""
-    for spelled in (UNNORMALISED, "causal-linear", "delta"):
-        found = solve(at("regression", n=40), mechanism_named(spelled), sampling=Sampling(draws=600))
-        assert (found.v0, found.v1) == pytest.approx((0.4, 4.0), rel=1e-9)
-        assert Verdict(at("regression", n=40), mechanism_named(spelled), found, DELTA).word == "distinguishes"
+    for mechanism_name in (UNNORMALISED, "causal-linear", "delta"):
+        outcome = solve(at("regression", n=40), mechanism_named(mechanism_name), sampling=Sampling(draws=600))
+        assert (outcome.v0, outcome.v1) == pytest.approx((0.4, 4.0), rel=1e-9)
+        assert (
+            Verdict(at("regression", n=40), mechanism_named(mechanism_name), outcome, DELTA).word
+            == "distinguishes"
+        )
 
 
 STATES = ("linear", UNNORMALISED, "causal-linear", "delta")
 
 
-@pytest.mark.parametrize("spelled", STATES)
-def test_recall_fails_past_the_state(spelled: str) -> None:
+@pytest.mark.parametrize("mechanism_name", STATES)
+def test_recall_fails_past_the_state(mechanism_name: str) -> None:
     """32 orthogonal keys fit a state of width 32; 64 keys of the same width do not."""
-    assert word("recall", spelled, n=32) == "distinguishes"
-    assert word("recall", spelled) in ("blind", "saturated", "partial")
+    assert word("recall", mechanism_name, n=32) == "distinguishes"
+    assert word("recall", mechanism_name) in ("blind", "saturated", "partial")
     assert word("recall", "softmax") == "distinguishes"
 
 
@@ -276,10 +283,10 @@ def test_majority_is_won_by_averages() -> None:
 
 def test_majority_noise_is_exact() -> None:
     """Linear with much noise: P(mean of 8 signs > 1/2 over the noise), by counting."""
-    found = certified.solve(at("majority", noise=1, n=8001, gap=0), mechanism_named("linear"))
-    need = Fraction(1, 2) * Fraction(8001, 8000)
-    ups = sum(math.comb(8, k) for k in range(9) if Fraction(2 * k - 8, 8) > need)
-    assert found.p0 == Fraction(ups, 2**8)
+    outcome = certified.solve(at("majority", noise=1, n=8001, gap=0), mechanism_named("linear"))
+    least_mean = Fraction(1, 2) * Fraction(8001, 8000)
+    ups = sum(math.comb(8, k) for k in range(9) if Fraction(2 * k - 8, 8) > least_mean)
+    assert outcome.p0 == Fraction(ups, 2**8)
 
 
 @pytest.mark.parametrize("k", [2, 5])
@@ -299,14 +306,14 @@ def test_spikes_with_a_loud_wrong_class_are_not_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelled", "slope"),
+    ("mechanism_name", "slope"),
     [("softmax", lambda n: 1 / (1 + (n - 1) * n**-2.0)), ("linear", lambda n: 3 / (n + 2))],
 )
-def test_level_resolution_is_the_weight(spelled: str, slope: Callable[[int], float]) -> None:
+def test_level_resolution_is_the_weight(mechanism_name: str, slope: Callable[[int], float]) -> None:
     for levels in (2, 5, 100):
         for n in (100, 10**6):
-            found = margin("level", spelled, n=n, levels=levels, at=levels // 2 - 1)
-            assert found * (levels - 1) == pytest.approx(slope(n), rel=1e-9)
+            resolution = margin("level", mechanism_name, n=n, levels=levels, at=levels // 2 - 1)
+            assert resolution * (levels - 1) == pytest.approx(slope(n), rel=1e-9)
 
 
 def test_level_thresholds_lie_half_way() -> None:
@@ -319,10 +326,10 @@ def test_rough_without_roughness_is_the_spike() -> None:
     for form in ("ones", "identity"):
         smooth, rough = (construction_named(x).read({**values, "form": form}) for x in ("spike", "rough"))
         for label in (0, 1):
-            one, other = (x.dense(label, 11, torch.float64).values for x in (smooth, rough))
-            assert one is not None
-            assert other is not None
-            torch.testing.assert_close(one, other, rtol=1e-15, atol=0)
+            smooth_values, rough_values = (x.dense(label, 11, torch.float64).values for x in (smooth, rough))
+            assert smooth_values is not None
+            assert rough_values is not None
+            torch.testing.assert_close(smooth_values, rough_values, rtol=1e-15, atol=0)
 
 
 def test_rough_breaks_what_it_says() -> None:
@@ -347,11 +354,11 @@ def test_rough_has_only_literal_tokens() -> None:
 
 
 def test_rough_softmax_survives_ragged_blocks() -> None:
-    kept = at("rough", n=203, d=22, spikes=1, noise=0)
-    found = solve(kept, mechanism_named("softmax"), sampling=Sampling(draws=100))
-    whole = solve(construction_named("spike").read(_spike(n=200, d=22)), mechanism_named("softmax"))
-    assert found.engine == "dense"
-    assert found.interval[0] <= whole.distinguish <= found.interval[1]
+    ragged = at("rough", n=203, d=22, spikes=1, noise=0)
+    outcome = solve(ragged, mechanism_named("softmax"), sampling=Sampling(draws=100))
+    regular = solve(construction_named("spike").read(_spike(n=200, d=22)), mechanism_named("softmax"))
+    assert outcome.engine == "dense"
+    assert outcome.interval[0] <= regular.distinguish <= outcome.interval[1]
 
 
 def _spike(**changes: object) -> dict[str, object]:
@@ -393,9 +400,9 @@ def test_constraints_hold_for_whole_grids() -> None:
 
     for name in WORDS:
         kind = construction_named(name)
-        fixed = dict(kind.example)
-        n = int(str(fixed.pop("n")))
-        columns = Grid(fixed, ({"tau": ["0.3", "0.4"]}, {"n": [n, 2 * n]})).columns(kind.schema)
+        constants = dict(kind.example)
+        n = int(str(constants.pop("n")))
+        columns = Grid(constants, ({"tau": ["0.3", "0.4"]}, {"n": [n, 2 * n]})).columns(kind.schema)
         assert columns["n"].shape == (1, 2)
 
 
@@ -409,11 +416,13 @@ def test_three_constructions_are_won_by_linear_attention() -> None:
 
 def test_descriptions_say_what_is_in_units_of_log_n() -> None:
     """Injectivity's keys are, not its query: literal tokens have it so."""
-    made = construction_named("injectivity").read({"n": 100, "m": 12, "gap": 3, "query": "1/2", "factor": 5})
-    quiet, loud = (made.dense(label, 0, torch.float64) for label in (0, 1))
+    construction = construction_named("injectivity").read(
+        {"n": 100, "m": 12, "gap": 3, "query": "1/2", "factor": 5}
+    )
+    quiet, loud = (construction.dense(label, 0, torch.float64) for label in (0, 1))
     assert (quiet.queries.tolist(), loud.queries.tolist()) == ([[0.5]], [[2.5]])
     assert quiet.keys[:2, 0].tolist() == pytest.approx([4 * math.log(100), math.log(100)])
-    assert "keys are in units of log n" in made.description
+    assert "keys are in units of log n" in construction.description
 
 
 def test_it_is_these_keys_that_recall_fails_on() -> None:
@@ -424,5 +433,5 @@ def test_it_is_these_keys_that_recall_fails_on() -> None:
     assert attends(keys[..., :1, :], keys, values).item() == 0
     overlapping = at("recall", n=9, width=8)
     tokens = overlapping.token_groups(0, torch.float64)
-    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
+    q, k, v = (rows[None, None] for rows in (tokens.queries, tokens.keys, tokens.values))
     assert attends(q, k, v, tokens.counts[None, None]).item() > 0

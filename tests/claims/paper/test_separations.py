@@ -22,13 +22,13 @@ FEW = ("softmax", "linear", UNNORMALISED)
 
 
 @pytest.fixture(scope="module")
-def found() -> list[PointAnswer]:
+def answers() -> list[PointAnswer]:
     return collect_answers(FEW)
 
 
 @pytest.fixture(scope="module")
-def rows(found: list[PointAnswer]) -> list[PaperSeparation]:
-    return find_separations(found)
+def rows(answers: list[PointAnswer]) -> list[PaperSeparation]:
+    return find_separations(answers)
 
 
 def beats(rows: list[PaperSeparation], winner: str, loser: str) -> set[str]:
@@ -39,8 +39,8 @@ def beats(rows: list[PaperSeparation], winner: str, loser: str) -> set[str]:
     }
 
 
-def test_every_construction_is_asked(found: list[PointAnswer]) -> None:
-    assert {each.verdict.construction.name for each in found} == set(CONSTRUCTIONS)
+def test_every_construction_is_asked(answers: list[PointAnswer]) -> None:
+    assert {answer.verdict.construction.name for answer in answers} == set(CONSTRUCTIONS)
 
 
 def test_both_directions(rows: list[PaperSeparation]) -> None:
@@ -57,8 +57,8 @@ def test_words_and_evidence_are_those_of_the_verdicts(rows: list[PaperSeparation
         assert row.winner.verdict.outcome.interval[1] >= 0.99
         assert row.loser.verdict.outcome.interval[0] <= 0.01
         assert not row.winner.equal_rows
-    proved = {(row.name, row.loser.mechanism) for row in rows if row.loser.equal_rows}
-    assert proved == {
+    proved_pairs = {(row.name, row.loser.mechanism) for row in rows if row.loser.equal_rows}
+    assert proved_pairs == {
         ("injectivity", "linear"),
         ("parity", "linear"),
         ("duplication", "softmax"),
@@ -74,8 +74,8 @@ def test_a_row_says_it_in_words(rows: list[PaperSeparation]) -> None:
     )
 
 
-def test_neither_partial_nor_undecided_is_a_separation(found: list[PointAnswer]) -> None:
-    winner = next(each for each in found if each.word == "distinguishes")
+def test_neither_partial_nor_undecided_is_a_separation(answers: list[PointAnswer]) -> None:
+    winner = next(answer for answer in answers if answer.word == "distinguishes")
     outcome = replace(winner.verdict.outcome, p0=0.0, only=0.0, interval=(0.0, 0.5), distinguish=0.2)
     unsure = replace(winner, verdict=replace(winner.verdict, outcome=outcome))
     assert unsure.word == "undecided"
@@ -91,16 +91,16 @@ def test_rows_are_json(rows: list[PaperSeparation]) -> None:
 
 
 def test_the_section_shows_every_answer_and_every_win(
-    found: list[PointAnswer], rows: list[PaperSeparation]
+    answers: list[PointAnswer], rows: list[PaperSeparation]
 ) -> None:
-    shown = section(found)
-    markup = shown.body
-    assert markup.count("<b ") == len(found)
+    page_section = section(answers)
+    markup = page_section.body
+    assert markup.count("<b ") == len(answers)
     assert len(re.findall('<span(?: class="proved")? title=', markup)) == len(rows)
     pairs = {(row.winner.mechanism, row.loser.mechanism) for row in rows}
     assert markup.count('<span class="dot') == len(pairs)
     assert markup.count('class="proved"') == sum(row.loser.equal_rows for row in rows)
-    assert shown.title.endswith("beats softmax on dispersion, duplication, majority, regression")
+    assert page_section.title.endswith("beats softmax on dispersion, duplication, majority, regression")
     for tag in ("table", "tr", "td", "th", "span", "b", "small", "p"):
         assert len(re.findall(f"<{tag}[ >]", markup)) == markup.count(f"</{tag}>")
 
