@@ -47,7 +47,8 @@ def boundary(
     seed: SeedOption = 0,
     confidence: ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="With --over, write it: .html, .png, .pdf, .svg, .csv or .json.")
+        Path | None,
+        typer.Option(help="With --over, write the curve: .html, .png, .pdf, .svg, .csv or .json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -114,8 +115,8 @@ def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
     terminal, name, level = console(), boundary.parameter, format_exact(boundary.at)
     heading = escape(f"{boundary.question.label} on {boundary.question.construction}")
     if not boundary.crossings and not boundary.plateaus:
-        searched = escape(boundary.span.spelled)
-        terminal.print(f"{heading}: [bold]no crossing[/] of P = {level} found in {searched}")
+        span = escape(boundary.span.spelled)
+        terminal.print(f"{heading}: [bold]no crossing[/] of P = {level} found in {span}")
     for crossing in boundary.crossings:
         verb = "rises" if crossing.rises else "falls"
         ends = f"between [bold]{crossing.lo.value}[/] and [bold]{crossing.hi.value}[/]"

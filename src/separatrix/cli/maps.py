@@ -44,14 +44,15 @@ def map_(
         str, typer.Option(help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin or bits.")
     ] = "distinguish",
     difference: Annotated[
-        bool, typer.Option("--difference", help="Of two mechanisms: the first minus the second.")
+        bool, typer.Option("--difference", help="Show the first of two mechanisms minus the second.")
     ] = False,
     engine: EngineName = "auto",
     draws: DrawsOption = 400,
     seed: SeedOption = 0,
     confidence: ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="Write it: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json.")
+        Path | None,
+        typer.Option(help="Write the map: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -150,13 +151,13 @@ def _print_shades(terminal: Console, result: Map, layer: Layer) -> None:
     rows, columns = _thin(values.shape[0], MAX_ROWS), _thin(values.shape[1], MAX_COLUMNS)
     lines = ["".join(_shade(values[r, c], scale.low, scale.high) for c in columns) for r in reversed(rows)]
     x, y = result.x, result.y
-    left, right, bottom, top = (f"{value:.4g}" for axis in (x, y) for value in axis.floats[[0, -1]])
-    margin = max(len(top), len(bottom), len(y.name)) + 1
+    x_start, x_stop, y_start, y_stop = (f"{value:.4g}" for axis in (x, y) for value in axis.floats[[0, -1]])
+    margin = max(len(y_stop), len(y_start), len(y.name)) + 1
     for i, line in enumerate(lines):
-        label = {0: top, len(lines) // 2: y.name, len(lines) - 1: bottom}.get(i, "")
+        label = {0: y_stop, len(lines) // 2: y.name, len(lines) - 1: y_start}.get(i, "")
         terminal.print(f"{label:>{margin - 1}} │{line}│", markup=False)
-    width = max(len(lines[0]) - len(left) - len(right), len(x.name) + 2)
-    terminal.print(f"{'':{margin}} {left}{x.name.center(width)}{right}", markup=False)
+    width = max(len(lines[0]) - len(x_start) - len(x_stop), len(x.name) + 2)
+    terminal.print(f"{'':{margin}} {x_start}{x.name.center(width)}{x_stop}", markup=False)
     steps = [scale.low + (scale.high - scale.low) * i / len(SHADES) for i in range(1, len(SHADES))]
     key = " ".join(f"{name} < {step:.3g}," for name, step in zip(("blank", *SHADES[1:]), steps, strict=False))
     terminal.print(f"{scale.label}: {key} {SHADES[-1]}", markup=False)

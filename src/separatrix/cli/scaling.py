@@ -39,7 +39,8 @@ def scaling(
     mechanisms: Annotated[
         str,
         typer.Argument(
-            help="One, or for a table several (softmax,linear) or all.", autocompletion=completion.mechanisms
+            help="One mechanism, or several for a table: softmax,linear or all.",
+            autocompletion=completion.mechanisms,
         ),
     ],
     words: AxisWords = None,
@@ -55,7 +56,7 @@ def scaling(
     seed: SeedOption = 0,
     confidence: ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="Write it: .html, .png, .pdf, .svg, .csv or .json.")
+        Path | None, typer.Option(help="Write the laws: .html, .png, .pdf, .svg, .csv or .json.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -105,11 +106,11 @@ def _write(out: Path, document: dict[str, Any], command: str) -> None:
     from separatrix.pages.scaling import Growth, write
 
     rows = document.get("rows", [document])
-    fitted = [row for row in rows if row["exponent"] is not None]
-    if not fitted:
+    drawable = [row for row in rows if row["exponent"] is not None]
+    if not drawable:
         raise UsageError(f"there is nothing to draw: {rows[0]['reason']}")
     reasons = {row["mechanism"]: row["reason"] for row in rows if row["exponent"] is None}
-    write(Growth(fitted, reasons, document, command), out)
+    write(Growth(drawable, reasons, document, command), out)
 
 
 def _print_scaling(result: Scaling) -> None:

@@ -52,9 +52,9 @@ def search(
     check: Annotated[Path | None, typer.Option(help="Evaluate the findings of such a file again.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find what X tells apart and Y does not.
+    """Find inputs that X tells apart and Y does not.
 
-    Tries small inputs (or parameters of constructions), and shrinks what it finds. Finding nothing
+    Tries small inputs (or parameters of constructions), and shrinks the findings. Finding nothing
     proves nothing. With --check, exit code 1: a finding of the file does not hold.
 
     Example: separatrix search softmax linear --out found.json
@@ -88,8 +88,8 @@ def _print_search(result: Search, out: Path | None, study: Path | None) -> None:
     terminal = console()
     count = len(result.findings)
     number = f"{count} {'finding' if count == 1 else 'findings'}" if count else "nothing found"
-    stopped = ", stopped by the clock" if result.out_of_time else ""
-    effort = f"{number} in {result.trials} of {result.budget} trials, seed {result.seed}{stopped}"
+    cause = ", stopped by the clock" if result.out_of_time else ""
+    effort = f"{number} in {result.trials} of {result.budget} trials, seed {result.seed}{cause}"
     names = [escape(mechanism.spelled) for mechanism in (result.x, result.y)]
     terminal.print(f"[bold]{names[0]}[/] over [bold]{names[1]}[/]: {effort}")
     for index, finding in enumerate(result.findings, 1):
@@ -154,16 +154,16 @@ def _print_inputs(terminal: Console, finding: InputFinding, x: str, y: str) -> N
     for name, reading in ((x, finding.x), (y, finding.y)):
         table.add_row(f"{name} gives", _outputs(reading.d0_texts), _outputs(reading.d1_texts))
     terminal.print(table)
-    apart = [
+    margins = [
         f"apart by {reading.margin_text} of the scale ({PROOFS[reading.evidence]})"
         for reading in (finding.x, finding.y)
     ]
-    terminal.print(f"  {x}: {apart[0]}")
+    terminal.print(f"  {x}: {margins[0]}")
     failure = {
         "equal": f"equal ({PROOFS[finding.y.evidence]})",
-        "near": f"near, {apart[1]}; not proved equal",
-        "drowned": f"drowned, {apart[1]}",
-        None: f"not separated, {apart[1]}",
+        "near": f"near, {margins[1]}; not proved equal",
+        "drowned": f"drowned, {margins[1]}",
+        None: f"not separated, {margins[1]}",
     }
     terminal.print(f"  {y}: {failure[finding.way]}")
 
@@ -173,11 +173,11 @@ def _vector(vector: Sequence[Fraction | float]) -> str:
     return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
 
-def _token(kind: TokenGroup | None) -> str:
-    if kind is None:
+def _token(group: TokenGroup | None) -> str:
+    if group is None:
         return "none"
-    copies = f"{kind.count:,} × " if kind.count > 1 else ""
-    return f"{copies}key {_vector(kind.key)} value {_vector(kind.value)}"
+    copies = f"{group.count:,} × " if group.count > 1 else ""
+    return f"{copies}key {_vector(group.key)} value {_vector(group.value)}"
 
 
 def _outputs(rows: list[list[str]]) -> str:

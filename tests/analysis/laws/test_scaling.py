@@ -271,8 +271,8 @@ def test_a_fixed_state_is_constant(mechanism: str) -> None:
     [
         ({"n": "1e3:1e6:1:log"}, "margin", "n=1e3:1e6:1:log has one point"),
         ({"n": "1e3:1e6:2:log"}, "margin", "has two points; a slope and its change need at least 3"),
-        ({"n": "1e3"}, "margin", "one parameter grows, and here is none"),
-        ({"d": "102:202:3"}, "margin", "one parameter grows, and here is 2 (n, d)"),
+        ({"n": "1e3"}, "margin", "scaling needs one growing parameter, but has none"),
+        ({"d": "102:202:3"}, "margin", "scaling needs one growing parameter, but has 2 (n, d)"),
         ({"n": "1e6:1e3:4:log"}, "margin", "runs backwards"),
         ({"n": "1e3:1e6:5000:log"}, "margin", "5,000 points"),
         ({"n": 1000, "a0": "0:0.1:4"}, "margin", "a power law needs a0 above 0"),

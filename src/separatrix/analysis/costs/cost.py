@@ -100,11 +100,11 @@ def find_disagreement(mechanism: Mechanism) -> str | None:
     causal = is_measured_causal(mechanism)
     heads = mechanism.fixed_heads or 1
     q, k, v = draw_tokens(CHECK_LENGTH, mechanism.fixed_width or WIDTH, torch.float64, heads)
-    outputs, defined = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
+    outputs, reference = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
     if isinstance(mechanism, RecurrentMechanism):
         outputs.append(mechanism.chunked(q, k, v, CHECK_CHUNK)[0])
-    scale = defined.abs().max().clamp_min(1e-300)
-    error = float(torch.stack([(output - defined).abs().max() / scale for output in outputs]).max())
+    scale = reference.abs().max().clamp_min(1e-300)
+    error = float(torch.stack([(output - reference).abs().max() / scale for output in outputs]).max())
     if math.isnan(error):
         return "it returns numbers that are not finite"
     return None if error <= 1e-9 else f"the fast form is off by {error:.2g} of the definition"
@@ -115,6 +115,7 @@ def draw_tokens(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draw seeded positive tokens whose moderate logits suit every mechanism."""
     generator = torch.Generator().manual_seed(0)
+    # Linear kernels divide by sums of scores, which tokens of both signs would bring near 0.
     tokens = torch.rand((3, 1, heads, length, width), generator=generator) / math.sqrt(width)
     q, k, v = tokens.to(dtype)
     return q, k, v

@@ -42,12 +42,12 @@ class CostCurve(Document):
         columns = (self.lengths, self.seconds, self.peak_bytes, self.flops, self.state_bytes)
         return [Cost(*row) for row in zip(*columns, strict=True)]
 
-    def crossover(self, other: CostCurve) -> int | None:
-        """Return the least measured length from which on this one is faster than `other`; None if never.
+    def crossover(self, reference: CostCurve) -> int | None:
+        """Return the least measured length from which on this one is faster than `reference`.
 
-        Only lengths measured for both are compared: nothing is extrapolated.
+        None if it is not. Only lengths measured for both are compared: nothing is extrapolated.
         """
-        seconds = dict(zip(other.lengths, other.seconds, strict=True))
+        seconds = dict(zip(reference.lengths, reference.seconds, strict=True))
         start = None
         for cost in reversed([cost for cost in self.costs if cost.length in seconds]):
             if cost.seconds >= seconds[cost.length]:
@@ -84,8 +84,8 @@ class Bench(Result):
     def summary(self) -> str:
         """The mechanisms that were timed, and the longest length."""
         longest = max((length for curve in self.curves for length in curve.lengths), default=0)
-        untimed = len(self.costs) - len(self.curves)
-        suffix = f"; {untimed} not timed" if untimed else ""
+        untimed_count = len(self.costs) - len(self.curves)
+        suffix = f"; {untimed_count} not timed" if untimed_count else ""
         return f"cost up to n = {longest:,} of {', '.join(curve.mechanism for curve in self.curves)}{suffix}"
 
     def rows(self) -> list[Row]:

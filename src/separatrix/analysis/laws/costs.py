@@ -67,25 +67,26 @@ def cost_scaling(
     costs, setting = _measure_costs(question, mechanism, axis)
     evidence = f"measured on this machine, one head, {setting}, seeded tokens in float32"
     values = [require_positive(of, cost_value(of, x, cost, evidence), axis.name) for x, cost in costs]
-    skipped = len(axis.values) - len(values)
+    skip_count = len(axis.values) - len(values)
     if len(values) < MIN_POINTS:
         raise EngineRefusal(
             f"{mechanism.spelled} took too long at {axis.name}={values[-1].x}, so that only {len(values)} "
             "values were measured; take shorter lengths"
         )
-    remark = f"{skipped} of {len(axis.values)} lengths are left out: the one before took too long. "
-    return fit_scaling(question, axis.name, of, values, remark if skipped else "", confidence)
+    remark = f"{skip_count} of {len(axis.values)} lengths are left out: the one before took too long. "
+    return fit_scaling(question, axis.name, of, values, remark if skip_count else "", confidence)
 
 
 def _measure_costs(
     question: Question, mechanism: Mechanism, axis: Axis
 ) -> tuple[list[tuple[Number, Cost]], str]:
     """Measure the cost at every length or width; also return the setting that was fixed."""
-    other, default, meaning = ("d", WIDTH, "width") if axis.name == "n" else ("n", 1024, "length")
-    size = parse_integer(question.fixed.get(other, default), other)
-    if not 1 <= size <= MAX_COSTS[other]:
+    fixed_name, default, meaning = ("d", WIDTH, "width") if axis.name == "n" else ("n", 1024, "length")
+    size = parse_integer(question.fixed.get(fixed_name, default), fixed_name)
+    if not 1 <= size <= MAX_COSTS[fixed_name]:
         raise UsageError(
-            f"{other}={size} is out of range; cost is measured at {meaning}s of 1 to {MAX_COSTS[other]:,}"
+            f"{fixed_name}={size} is out of range; "
+            f"cost is measured at {meaning}s of 1 to {MAX_COSTS[fixed_name]:,}"
         )
     values = [int(value) for value in axis.values]
     if axis.name == "n":

@@ -57,7 +57,8 @@ def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto
     """
     if engine_named(engine).name in MARGINS:
         return MARGINS[engine](construction, mechanism)
-    engines = [ENGINES[name] for name in MARGINS if name != "closed"]  # no better than `grouped` here
+    # The closed form in float64 is no better than `grouped` here.
+    engines = [ENGINES[name] for name in MARGINS if name != "closed"]
     return strongest(engines, lambda candidate: MARGINS[candidate.name](construction, mechanism))
 
 

@@ -93,6 +93,7 @@ def _test_by_scatter(line: float, parabola: float, points: int) -> tuple[str, fl
 
 def _test_by_sd(line: float, parabola: float, freedom: int) -> tuple[str, float]:
     """Chi-squared tests of a quadratic term and of all residuals, each at half the level."""
+    # Two tests: the parabola has more power against bends, the residuals see other shapes.
     quadratic = float(scipy.stats.chi2.sf(max(line - parabola, 0.0), 1))
     p = 2 * min(quadratic, float(scipy.stats.chi2.sf(line, freedom)))
     return f"chi-squared = {line:.3g} with {freedom} degrees of freedom", min(p, 1.0)

@@ -90,13 +90,13 @@ def find_better_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
 
 def find_late_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
     """Return the better form of the second half of the values, whose first half has another shape."""
-    half = len(x) // 2
-    if len(x) - half < MIN_LATE_POINTS:
+    middle = len(x) // 2
+    if len(x) - middle < MIN_LATE_POINTS:
         return None
-    form = find_better_form(x[half:], y[half:])
+    form = find_better_form(x[middle:], y[middle:])
     if form is None:
         return None
-    return replace(form, comparison=form.comparison.replace(" fits ", f" fits from {x[half]:.6g} on "))
+    return replace(form, comparison=form.comparison.replace(" fits ", f" fits from {x[middle]:.6g} on "))
 
 
 def largest_error(name: str, x: Sequence[float], y: Sequence[float]) -> float:
@@ -152,7 +152,7 @@ def _fit_constants(
     # A logarithm is fitted to y itself, the others to log y: only the first needs dividing by y.
     scale = np.asarray(y, dtype=float) if name == "logarithm" else np.ones(len(up))
     trust = (np.ones(len(up)) if weights is None else np.sqrt(weights)) * (scale.min() / scale)
-    centre = across.mean()
+    centre = across.mean()  # centred columns are nearly orthogonal, so that lstsq loses no digits
     columns = np.stack([np.ones(len(up)), across - centre], axis=1) * trust[:, None]
     (level, rate), *_ = np.linalg.lstsq(columns, up * trust, rcond=None)
     return float(level - rate * centre), float(rate)
@@ -251,8 +251,8 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
 
 def _choose_knots(across: Array) -> list[int]:
     """Return the first point, the last, and those between that are nearest to even spacing."""
-    even = np.linspace(across[0], across[-1], min(MAX_KNOTS, len(across)))
-    knots = sorted({int(np.abs(across - place).argmin()) for place in even})
+    spacing = np.linspace(across[0], across[-1], min(MAX_KNOTS, len(across)))
+    knots = sorted({int(np.abs(across - place).argmin()) for place in spacing})
     return knots if len(knots) >= MIN_POINTS else [0, len(across) // 2, len(across) - 1]
 
 
@@ -297,6 +297,7 @@ def _find_limit(ends: Array, slopes: Array, unsure: float) -> _SlopeLimit | None
     is_unclear = len(slopes) < MIN_POINTS
     if not is_unclear and not _settles_slowly(ends[-4:], recent, 3.0):
         return _SlopeLimit(limit, reach)
+    # The limit if the slopes are p + C/log x.
     slow_limit = last + change * float(places[-2] / (places[-1] - places[-2]))
     reach = max(reach, abs(slow_limit - last), abs(slow_limit - limit))
     is_logarithmic = not is_unclear and _settles_slowly(ends[-4:], recent, 1.5)
@@ -331,6 +332,7 @@ def _extrapolate(at: Array, slopes: Array) -> float | None:
     def excess(k: float) -> float:
         return float(math.exp(-k * h1) * math.expm1(-k * h2) / math.expm1(-k * h1) - ratio)
 
+    # Slopes below the slowest pace do not settle; beyond the fastest, nothing of the correction is left.
     slowest, fastest = 1e-6 / (h1 + h2), 500 / h1
     if excess(slowest) <= 0:
         return None

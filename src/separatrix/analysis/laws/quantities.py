@@ -109,6 +109,7 @@ def read_margin(of: str, question: Question, at: Number, options: ReadOptions) -
         and not isinstance(mechanism, CustomMechanism)
         and not mechanism.permutation_equivariant
     )
+    # Random features are drawn anew at every length, so that exact margins may still scatter.
     noise = Noise.PERHAPS if has_seed else Noise.NONE
     accuracy = result.accuracy if of == "margin" else result.accuracy / max(abs(result.bits), 1e-9)
     y = result.value if of == "margin" else result.bits
@@ -123,6 +124,7 @@ def read_miss(question: Question, at: Number, options: ReadOptions) -> Value:
     if low < high:
         y, ends = 1 - outcome.distinguish, (1 - high, 1 - low)
         return Value(x, y, outcome.engine, outcome.evidence, Noise.INTERVAL, *ends, n=point.n)
+    # expm1 and log1p keep the digits of a miss far below 1e-16, which 1 - P would lose.
     fires, silent = float(outcome.p0), float(1 - outcome.p0 - outcome.only)
     fires_on_d0 = 1.0 if fires >= 1 else -math.expm1(point.m * math.log1p(-fires))
     return Value(x, fires_on_d0 + max(silent, 0.0) ** point.m, outcome.engine, outcome.evidence, n=point.n)
@@ -130,9 +132,9 @@ def read_miss(question: Question, at: Number, options: ReadOptions) -> Value:
 
 def read_critical_n(question: Question, at: Number, options: ReadOptions) -> Value:
     """Read the n at which P(tells apart) passes 1/2; the last one if there are several."""
-    settled = question.with_parameter(options.name, at)
+    at_value = question.with_parameter(options.name, at)
     settings = BoundarySettings(engine=options.engine, sampling=options.sampling)
-    boundary = find_boundary(settled, search_span(settled, "n", options.n), settings)
+    boundary = find_boundary(at_value, search_span(at_value, "n", options.n), settings)
     if not boundary.crossings:
         start, stop = boundary.ends
         raise NoValue(
@@ -148,8 +150,8 @@ def read_critical_n(question: Question, at: Number, options: ReadOptions) -> Val
 
 def read_lost_n(number_format: str, question: Question, at: Number, options: ReadOptions) -> Value:
     """Read the n from which on both labels are the same number of a format."""
-    settled = replace(question, fixed={"n": ANY_N, **question.fixed})
-    point, mechanism = settled.point({options.name: at}), settled.mechanism({options.name: at})
+    any_length = replace(question, fixed={"n": ANY_N, **question.fixed})
+    point, mechanism = any_length.point({options.name: at}), any_length.mechanism({options.name: at})
     n = lost_from(point, mechanism)[number_format]
     if n is None:
         place = f"{options.name}={format_exact(at)}"
@@ -197,9 +199,9 @@ def split_n(of: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, o
     """Return the range of n to search for a critical one, and the other parameters."""
     if of not in TOKEN_QUANTITIES or "n" not in parameters:
         return CRITICAL_N_RANGE, dict(parameters)
-    n, others = str(parameters["n"]), {name: value for name, value in parameters.items() if name != "n"}
+    n, remaining = str(parameters["n"]), {name: value for name, value in parameters.items() if name != "n"}
     if of != "critical_n":
         raise UsageError(f"{of} is itself a number of tokens; leave out n={n} and give another axis")
     if not is_axis(n) or len(n.replace(":log", "").split(":")) != 2:
         raise UsageError(f"critical_n is searched in a range of n; write n=start:stop, or leave out n={n}")
-    return n, others
+    return n, remaining

@@ -95,19 +95,19 @@ def scaling(
     mechanisms = list(examples()) if is_all else listed_mechanisms(mechanism)
     if not mechanisms:
         raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")
-    given, sampling = all_parameters(parameters, named), sampling or Sampling()
+    inputs, sampling = all_parameters(parameters, named), sampling or Sampling()
     if len(mechanisms) == 1 and not isinstance(mechanism, list | tuple):
-        return _scale_one(construction, mechanisms[0], given, of, engine, sampling, tell)
+        return _scale_one(construction, mechanisms[0], inputs, of, engine, sampling, tell)
     results: list[ScalingRow | NoScaling] = []
     for candidate in [mechanism_from(name) for name in mechanisms]:
         tell(candidate.spelled)
         try:
-            result = _scale_one(construction, candidate, given, of, engine, sampling)
+            result = _scale_one(construction, candidate, inputs, of, engine, sampling)
             results.append(ScalingRow(result, candidate.family))
         except EngineRefusal as refusal:
             results.append(NoScaling(candidate.spelled, candidate.family, str(refusal)))
-    axes, _ = split_axes(given)
-    texts = {name: axes.get(name, str(value)) for name, value in given.items()}
+    axes, _ = split_axes(inputs)
+    texts = {name: axes.get(name, str(value)) for name, value in inputs.items()}
     return Scalings(construction, of, texts, tuple(results))
 
 
@@ -122,17 +122,17 @@ def _scale_one(
 ) -> Scaling:
     require_known("quantity", of, [*QUANTITIES, *COSTS])
     if of in COSTS:
-        from separatrix.analysis.laws.costs import cost_scaling
+        from separatrix.analysis.laws.costs import cost_scaling  # it imports this module
 
         question, axis = _read_axis(construction, mechanism, parameters, of)
         return cost_scaling(question, axis, of, sampling.confidence, tell)
-    requested = engine_named(engine)
-    n, others = split_n(of, parameters)
-    question, axis = _read_axis(construction, mechanism, others, of)
+    selected_engine = engine_named(engine)
+    n, remaining = split_n(of, parameters)
+    question, axis = _read_axis(construction, mechanism, remaining, of)
     if of in TOKEN_QUANTITIES and axis.name == "n":
         raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
     # The confidence is used by every engine: it is that of the exponent's interval.
-    requested.refuse_unused(replace(sampling, confidence=Sampling().confidence))
+    selected_engine.refuse_unused(replace(sampling, confidence=Sampling().confidence))
     if sampling.in_format and of not in SAMPLED_QUANTITIES:
         raise UsageError(f"{of} is computed in float64, without draws; leave out dtype={sampling.dtype}")
     options = ReadOptions(axis.name, engine, sampling, n)
@@ -166,12 +166,15 @@ def _read_axis(
     construction: str, mechanism: Any, parameters: Mapping[str, object], of: str
 ) -> tuple[Question, Axis]:
     """Return the question, and the one axis among the parameters."""
-    axes, fixed = split_axes(parameters)
+    axes, constants = split_axes(parameters)
     if len(axes) != 1:
         number = f"{len(axes)} ({', '.join(axes)})" if axes else "none"
-        raise UsageError(f"one parameter grows, and here is {number}; write for example {EXAMPLE}")
+        raise UsageError(
+            f"scaling needs one growing parameter, but has {number}; write for example {EXAMPLE}"
+        )
     ((name, text),) = axes.items()
-    question = build_question(construction, mechanism, fixed, {name, *_without_reference(construction, of)})
+    open_names = {name, *_without_reference(construction, of)}
+    question = build_question(construction, mechanism, constants, open_names)
     _require_points(name, text)
     span, count = read_counted(question.schema_of(name), name, text)
     if count > MAX_SCALING_POINTS:
@@ -226,7 +229,7 @@ def _read_values(
         try:
             value = QUANTITIES[of](question, at, replace(options, sampling=sampling))
             values[value.x] = require_positive(of, value, options.name)
-        except NoValue:
+        except NoValue:  # a wrong sign is a property of the quantity; leaving such points out would mislead
             raise
         except EngineRefusal as refusal:
             refusals.append(refusal)
@@ -245,16 +248,18 @@ def _remarks(
     if refusals:
         yield f"{len(refusals)} of {len(places)} values are left out: {refusals[0]}. "
     lengths = [parse_integer(question.fixed["n"], "n")] if "n" in question.fixed else places
-    used = [value.n for value in values if value.n is not None and value.n not in lengths]
-    if used:
-        limits = f"{min(used):,} to {max(used):,}" if len(set(used)) > 1 else f"{used[0]:,}"
+    lengths_used = [value.n for value in values if value.n is not None and value.n not in lengths]
+    if lengths_used:
+        ends = dict.fromkeys((min(lengths_used), max(lengths_used)))
+        limits = " to ".join(f"{n:,}" for n in ends)
         rounding = f"n is rounded to a multiple of {question.kind.step_name}"
-        yield f"{rounding} at {len(used)} of {len(places)} places: {limits}. "
+        yield f"{rounding} at {len(lengths_used)} of {len(places)} places: {limits}. "
 
 
 def _log_sd(value: Value, confidence: float) -> float:
     """Return the standard deviation of log y, taking its interval as that of a Gaussian."""
     if value.noise is not Noise.INTERVAL:
         return max(value.accuracy, ROUNDING)
+    # An interval that reaches 0 has no logarithm there: mirror its upper half on the logarithmic scale.
     low = value.low if value.low > 0 else value.y**2 / value.high
     return max(math.log(value.high / low) / (2 * float(scipy.stats.norm.ppf((1 + confidence) / 2))), ROUNDING)

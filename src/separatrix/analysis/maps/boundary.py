@@ -86,11 +86,11 @@ def boundary(
     >>> boundary("spike", "softmax", a1="0.5:1.5", over="n=1e3:1e6:2:log").summary
     'softmax on spike: a1 at P = 0.5, n from 1000 to 10⁶ (2 values)'
     """
-    known = construction_named(construction).schema.model_fields
-    given = all_parameters(parameters, named, known, {"at": "probability="})
-    second = read_second_axis(over, given)
-    name, text, fixed = split_range(given, over)
-    question = build_question(construction, mechanism, fixed, (name, *second))
+    schema = construction_named(construction).schema.model_fields
+    inputs = all_parameters(parameters, named, schema, {"at": "probability="})
+    second = read_second_axis(over, inputs)
+    name, text, constants = split_range(inputs, over)
+    question = build_question(construction, mechanism, constants, (name, *second))
     settings = _read_settings(probability, engine, scan, tolerance, sampling)
     if over is None:
         return find_boundary(question, search_span(question, name, text), settings, tell)
@@ -114,13 +114,13 @@ def read_second_axis(over: str | None, parameters: Mapping[str, object]) -> dict
 
 def split_range(parameters: Mapping[str, object], over: str | None) -> tuple[str, str, Mapping[str, object]]:
     """Return the name and the text of the range to search, and the other parameters."""
-    ranges, fixed = split_axes(parameters)
+    ranges, constants = split_axes(parameters)
     if len(ranges) != 1:
         names = f"{len(ranges)} were given ({', '.join(ranges)})" if ranges else "none was given"
         hint = "; give one of them as `over`" if ranges and over is None else ""
         raise UsageError(f"a boundary is searched in one range, but {names}{hint}; example: a1=0.5:1.5")
     ((name, text),) = ranges.items()
-    return name, text, fixed
+    return name, text, constants
 
 
 def search_span(question: Question, name: str, text: str) -> Span:
@@ -156,29 +156,29 @@ def _trace_curve(
     """Return the boundary at each value of the axis; values that are rounded to one n share a point."""
     curve: dict[Number, CurvePoint] = {}
     for index, value in enumerate(axis.values):
-        settled = question.with_parameter(axis.name, value)
-        span = search_span(settled, name, text)
-        used = _used_length(settled, span) if axis.name == "n" else value
-        if used in curve:
+        at_value = question.with_parameter(axis.name, value)
+        span = search_span(at_value, name, text)
+        value_used = _used_length(at_value, span) if axis.name == "n" else value
+        if value_used in curve:  # neighbouring n may be rounded to the same admissible one
             continue
-        place = f"{axis.name}={format_exact(used)}"
+        place = f"{axis.name}={format_exact(value_used)}"
         tell(index, len(axis.values), place)
 
-        def tell_within(done: int, total: int, what: str, index: int = index, place: str = place) -> None:
-            tell(index, len(axis.values), f"{place}: {done:,} of {total:,}, {what}")
+        def tell_within(count: int, total: int, task: str, index: int = index, place: str = place) -> None:
+            tell(index, len(axis.values), f"{place}: {count:,} of {total:,}, {task}")
 
-        at_value = find_boundary(question.with_parameter(axis.name, used), span, settings, tell_within)
-        shared = {field.name: getattr(at_value, field.name) for field in fields(LevelCrossings)}
-        curve[used] = CurvePoint(**shared, value=used, asked=value)
+        result = find_boundary(question.with_parameter(axis.name, value_used), span, settings, tell_within)
+        parts = {field.name: getattr(result, field.name) for field in fields(LevelCrossings)}
+        curve[value_used] = CurvePoint(**parts, value=value_used, asked=value)
     return tuple(curve.values())
 
 
-def _used_length(settled: Question, span: Span) -> Number:
+def _used_length(question: Question, span: Span) -> Number:
     """Return the admissible n nearest to the one asked for; that one itself if n depends on the search."""
     start, stop = ({span.name: end} for end in (span.start, span.stop))
-    if settled.step(start) != settled.step(stop):
-        return parse_integer(settled.fixed["n"], "n")
-    return settled.point(start).n
+    if question.step(start) != question.step(stop):
+        return parse_integer(question.fixed["n"], "n")
+    return question.point(start).n
 
 
 def certify_boundary(result: Boundary) -> dict[str, Any]:
@@ -211,8 +211,8 @@ def _fixed_parts(result: Boundary) -> dict[str, Any]:
     n stands as it was asked for, and tau is left out if it follows from c: both may change along the range.
     """
     name, question = result.parameter, result.question
-    chosen = {name: result.crossings[0].lo.value}
-    point, mechanism = question.point(chosen), question.mechanism(chosen)
+    values = {name: result.crossings[0].lo.value}
+    point, mechanism = question.point(values), question.mechanism(values)
     parameters = {field: getattr(point.parameters, field) for field in type(point.parameters).model_fields}
     if "n" in question.fixed:
         parameters["n"] = parse_integer(question.fixed["n"], "n")
@@ -225,5 +225,5 @@ def _fixed_parts(result: Boundary) -> dict[str, Any]:
 
 
 def _certify_end(result: Boundary, end: LevelReading) -> dict[str, Any]:
-    chosen = {result.parameter: end.value}
-    return certify(result.question.point(chosen), result.question.mechanism(chosen), DELTA)[1]
+    values = {result.parameter: end.value}
+    return certify(result.question.point(values), result.question.mechanism(values), DELTA)[1]

@@ -210,11 +210,12 @@ class LevelCrossings(Document):
             return f"n runs from {start} to {stop}, the admissible values nearest to the ends of the range."
         if "n" not in self.question.fixed:
             return ""
-        n, used = parse_integer(self.question.fixed["n"], "n"), self.lengths
-        if used == [n]:
+        n, lengths_used = parse_integer(self.question.fixed["n"], "n"), self.lengths
+        if lengths_used == [n]:
             return ""
-        rounded = f"n={used[0]}" if len(used) == 1 else f"n={used[0]} to n={used[-1]}"
-        return f"n={n} is rounded to a multiple of {self.question.kind.step_name}: {rounded}."
+        first, *later = lengths_used
+        lengths = f"n={first} to n={later[-1]}" if later else f"n={first}"
+        return f"n={n} is rounded to a multiple of {self.question.kind.step_name}: {lengths}."
 
     @property
     def analytic_values(self) -> tuple[float, ...]:

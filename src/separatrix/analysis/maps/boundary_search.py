@@ -70,9 +70,9 @@ class LevelReader:
             if self.question.is_own(self.name):
                 grid = Grid(rows[0])
                 return [closed.evaluate(kind, self._mechanism(value), grid) for value in points]
-            varied = {name: [row[name] for row in rows] for name in ("n", self.name) if name in rows[0]}
-            constant = {name: value for name, value in rows[0].items() if name not in varied}
-            return [closed.evaluate(kind, self._mechanism(next(iter(points))), Grid(constant, (varied,)))]
+            columns = {name: [row[name] for row in rows] for name in ("n", self.name) if name in rows[0]}
+            constant = {name: value for name, value in rows[0].items() if name not in columns}
+            return [closed.evaluate(kind, self._mechanism(next(iter(points))), Grid(constant, (columns,)))]
         except EngineRefusal:
             return None
 
@@ -111,6 +111,7 @@ class LevelReader:
         if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
             side = side_of_fractions(outcome.p0, outcome.only, point.m, self.settings.level)
             return LevelReading(value, outcome.distinguish, side, side is not None, point.n)
+        # The interval covers sampling only; the error adds what rounding in float64 may hide.
         low, high = outcome.interval
         side = _strict_side(low - outcome.error, high + outcome.error, self.settings.level)
         return LevelReading(value, outcome.distinguish, side, n=point.n)
@@ -186,6 +187,7 @@ def sections(low: Fraction, high: Fraction, count: int) -> list[Number]:
     [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
     """
     width = (high - low) / (count + 1)
+    # The coarsest decimals that keep the values apart: exact, and short when they are printed.
     scale = 1
     while scale * width < 4:
         scale *= 10
@@ -212,6 +214,7 @@ def find_boundary(
     """Scan the range, narrow down every change of side, and prove the ends if the engine can."""
     reader = LevelReader(question, span.name, settings)
     has_closed_form = reader.evaluate_closed(reader.points([span.start])) is not None
+    # The first outcome shows how precise the engine is, and refuses before a long scan if it must.
     first_engine = "closed" if has_closed_form and not ENGINES[settings.engine].proves else settings.engine
     outcome, _ = reader.solve(first_engine, span.start)
     scan, tolerance, at_once = _usual_effort(reader, has_closed_form, outcome)
@@ -252,19 +255,19 @@ def _usual_effort(reader: LevelReader, has_closed_form: bool, outcome: Outcome) 
 
 
 def _read_one_by_one(
-    reader: LevelReader, scanned: int, tell: Tell
+    reader: LevelReader, scan_count: int, tell: Tell
 ) -> Callable[[Sequence[Number]], list[LevelReading]]:
     """Return a function that reads values one after another and reports each before it is read."""
-    done = 0
+    read_count = 0
 
     def read(values: Sequence[Number]) -> list[LevelReading]:
-        nonlocal done
+        nonlocal read_count
         readings = []
         for value in values:
-            verb = "looking at" if done < scanned else "narrowing down at"
-            tell(min(done, scanned), scanned, f"{verb} {reader.name}={format_exact(value)}")
+            verb = "looking at" if read_count < scan_count else "narrowing down at"
+            tell(min(read_count, scan_count), scan_count, f"{verb} {reader.name}={format_exact(value)}")
             readings += reader.read([value])
-            done += 1
+            read_count += 1
         return readings
 
     return read
@@ -300,7 +303,7 @@ def _prove_change(reader: LevelReader, change: SideChange) -> SideChange:
     try:
         lo, hi = (reading if reading.is_certified else reader.prove(reading) for reading in change)
     except EngineRefusal:
-        if ENGINES[reader.settings.engine].proves:
+        if ENGINES[reader.settings.engine].proves:  # a proof was asked for
             raise
         return change
     for exact, reading in zip((lo, hi), change, strict=True):
@@ -341,11 +344,11 @@ def _arrange(
 
 
 def _describe_evidence(
-    settings: BoundarySettings, has_closed_form: bool, outcome: Outcome, found: Sequence[Crossing | Plateau]
+    settings: BoundarySettings, has_closed_form: bool, outcome: Outcome, parts: Sequence[Crossing | Plateau]
 ) -> tuple[str, str]:
     """Return the engine behind the ends, and the evidence for them."""
     engine, evidence = outcome.engine, outcome.evidence
-    if found and all(part.is_certified for part in found):
+    if parts and all(part.is_certified for part in parts):
         scan = "scanned by the closed engine in float64, " if has_closed_form else ""
         engine, evidence = "certified", f"{scan}the side of every end proved by exact fractions"
     elif has_closed_form:

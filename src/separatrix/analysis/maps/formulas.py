@@ -42,10 +42,11 @@ class BoundaryFormula(Document):
         def excess(value: Any) -> Any:
             return self.excess({**values, span.name: value})
 
-        spaced = np.geomspace if span.log else np.linspace
-        grid = spaced(float(span.start), float(span.stop), ROOT_SAMPLES)
+        spacing = np.geomspace if span.log else np.linspace
+        grid = spacing(float(span.start), float(span.stop), ROOT_SAMPLES)
         above = np.broadcast_to(np.asarray(excess(grid)) >= 0, grid.shape)
         changes = np.flatnonzero(above[1:] != above[:-1])
+        # xtol is absolute: only rtol, relative to the root, is to stop the solver.
         roots = (scipy.optimize.brentq(excess, grid[i], grid[i + 1], xtol=1e-300) for i in changes)
         return FormulaRoots(self, tuple(map(float, roots)))
 
@@ -78,7 +79,7 @@ DEGREE = BoundaryFormula(
 
 
 def find_formula(
-    kind: type[Construction], mechanism: Mechanism, varied: Set[str], form: object = "ones"
+    kind: type[Construction], mechanism: Mechanism, names: Set[str], form: object = "ones"
 ) -> BoundaryFormula | None:
     """Return the formula for a construction and mechanism, if it contains one of the varied parameters.
 
@@ -89,7 +90,7 @@ def find_formula(
     ['a1(a1+b+c) = 1', 'a0(a0+b+c) = 1', None]
     """
     formulas = _formulas_for(kind, mechanism, form)
-    return next((formula for formula in formulas if formula.parameters & varied), None)
+    return next((formula for formula in formulas if formula.parameters & names), None)
 
 
 def _formulas_for(

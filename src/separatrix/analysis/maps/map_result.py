@@ -61,11 +61,11 @@ class PlaneGrid:
         """Return the plane, with every n rounded to the nearest admissible one."""
         if "n" not in {*question.fixed, x.name, y.name} & question.kind.schema.model_fields.keys():
             return cls(x, y, None, None)
-        asked = _lengths_asked(question, x, y)
+        n_asked = _lengths_asked(question, x, y)
         starts = {axis.name: axis.values[0] for axis in (x, y) if not question.is_own(axis.name)}
         axes = [(axis.name, axis.values) for axis in (y, x)]
-        used = nearest_lengths(question.kind, {**question.fixed, **starts}, axes, asked)
-        return cls(x, y, asked if used is None else used, asked, question.kind.step_name)
+        n_used = nearest_lengths(question.kind, {**question.fixed, **starts}, axes, n_asked)
+        return cls(x, y, n_asked if n_used is None else n_used, n_asked, question.kind.step_name)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,34 +81,34 @@ class PlaneGrid:
     def grids(self, question: Question) -> Iterator[tuple[Part, dict[str, Number], Grid]]:
         """Yield grids that make up the plane, each with its part and the mechanism's own parameters there.
 
-        It is one grid unless an axis is a parameter of the mechanism. If n depends on both axes, the points
-        of the grid lie in one long line.
+        It is one grid unless an axis is a parameter of the mechanism.
         """
         x, y, n = self.x, self.y, self.n
-        fixed = dict(question.fixed)
+        constants = dict(question.fixed)
         if n is not None and n.size == 1:
-            fixed["n"] = n.item()
+            constants["n"] = n.item()
         across = {} if question.is_own(x.name) else {x.name: x.values}
         up = {} if question.is_own(y.name) else {y.name: y.values}
         if n is not None and n.shape[0] > 1 and n.shape[1] > 1:
+            # A grid is a product of axes, and this n is not: every cell becomes a point of one long axis.
             pairs = {x.name: x.values * len(y.values), y.name: [v for v in y.values for _ in x.values]}
             joint = {**pairs, "n": n.ravel().tolist()}
-            fixed = {name: value for name, value in fixed.items() if name not in joint}
-            yield (ALL, ALL), {}, Grid(fixed, (joint,))
+            constants = {name: value for name, value in constants.items() if name not in joint}
+            yield (ALL, ALL), {}, Grid(constants, (joint,))
             return
         if n is not None and n.shape[0] > 1:
             up["n"] = n[:, 0].tolist()
         if n is not None and n.shape[1] > 1:
             across["n"] = n[0].tolist()
-        fixed = {name: value for name, value in fixed.items() if name not in {*across, *up}}
+        constants = {name: value for name, value in constants.items() if name not in {*across, *up}}
         if across and up:
-            yield (ALL, ALL), {}, Grid(fixed, (up, across))
+            yield (ALL, ALL), {}, Grid(constants, (up, across))
         elif up:
             for column, value in enumerate(x.values):
-                yield (ALL, column), {x.name: value}, Grid(fixed, (up,))
+                yield (ALL, column), {x.name: value}, Grid(constants, (up,))
         else:
             for row, value in enumerate(y.values):
-                yield (row, ALL), {y.name: value}, Grid(fixed, (across,))
+                yield (row, ALL), {y.name: value}, Grid(constants, (across,))
 
     @property
     def has_rounded_lengths(self) -> bool:
@@ -120,11 +120,11 @@ class PlaneGrid:
         """A sentence on n that were rounded to admissible values; empty if none was."""
         if self.n is None or self.n_asked is None or not self.has_rounded_lengths:
             return ""
-        used, asked = np.broadcast_arrays(self.n, self.n_asked)
-        changes = [(abs(u - a) / a, u, a) for u, a in zip(used.flat, asked.flat, strict=True) if u != a]
+        n_used, n_asked = np.broadcast_arrays(self.n, self.n_asked)
+        changes = [(abs(u - a) / a, u, a) for u, a in zip(n_used.flat, n_asked.flat, strict=True) if u != a]
         share, u, a = max(changes)
         return (
-            f"n is rounded to a multiple of {self.step_name} at {len(changes):,} of {used.size:,} places, "
+            f"n is rounded to a multiple of {self.step_name} at {len(changes):,} of {n_used.size:,} places, "
             f"at most by {float(100 * share):.2g}% (n={format_exact(a)} to n={format_exact(u)})."
         )
 

@@ -77,12 +77,12 @@ def map(
     if not mechanisms:
         raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
     if difference and len(mechanisms) != 2:
-        raise UsageError(f"a difference is between two mechanisms, and here {_count(len(mechanisms))}")
-    axes, fixed = split_axes(all_parameters(parameters, named))
+        raise UsageError(f"a difference needs two mechanisms, but there {_count(len(mechanisms))}")
+    axes, constants = split_axes(all_parameters(parameters, named))
     if len(axes) != 2:
         number = f"{_count(len(axes))} ({', '.join(axes)})" if axes else "is none"
-        raise UsageError(f"a map has two axes, and here {number}; write for example {EXAMPLE}")
-    questions = tuple(build_question(construction, mechanism, fixed, axes) for mechanism in mechanisms)
+        raise UsageError(f"a map needs two axes, but there {number}; write for example {EXAMPLE}")
+    questions = tuple(build_question(construction, mechanism, constants, axes) for mechanism in mechanisms)
     x, y = _read_axes(questions, axes)
     grid = PlaneGrid.build(questions[0], x, y)
     layers = tuple(_compute_layer(question, grid, of, engine, sampling, tell) for question in questions)
@@ -95,14 +95,15 @@ def _count(number: int) -> str:
 
 def _read_axes(questions: Sequence[Question], texts: Mapping[str, str]) -> tuple[Axis, Axis]:
     """Return both axes, unless the plane is too large."""
-    own = [name for name in texts if any(question.is_own(name) for question in questions)]
-    for name in own:
-        lacking = next((question.label for question in questions if not question.is_own(name)), None)
-        if lacking is not None:
-            raise UsageError(f"{name} is not a parameter of {lacking}; make a map for each mechanism")
-    if len(own) > 1:
+    own_names = [name for name in texts if any(question.is_own(name) for question in questions)]
+    for name in own_names:
+        label = next((question.label for question in questions if not question.is_own(name)), None)
+        if label is not None:
+            raise UsageError(f"{name} is not a parameter of {label}; make a map for each mechanism")
+    if len(own_names) > 1:
         raise UsageError(
-            f"{own[0]} and {own[1]} are both parameters of the mechanism; one axis must be the construction's"
+            f"{' and '.join(own_names)} are both parameters of the mechanism; "
+            "one axis must be the construction's"
         )
     spans = [read_counted(questions[0].schema_of(name), name, text) for name, text in texts.items()]
     (_, across), (_, up) = spans
@@ -140,8 +141,8 @@ def _evaluate_formula(question: Question, grid: PlaneGrid) -> FormulaOnPlane | N
 def _evaluate_grids(question: Question, grid: PlaneGrid, of: str, sampling: Sampling) -> Layer:
     """Evaluate the closed form on the whole plane at once, or row by row."""
     values, margin = np.empty(grid.shape), np.empty(grid.shape)
-    for part, own, subgrid in grid.grids(question):
-        probabilities = closed.evaluate(question.kind, question.mechanism(own), subgrid)
+    for part, own_parameters, subgrid in grid.grids(question):
+        probabilities = closed.evaluate(question.kind, question.mechanism(own_parameters), subgrid)
         values[part] = getattr(probabilities, of).reshape(values[part].shape)
         margin[part] = probabilities.margin.reshape(values[part].shape)
     ends = values if of == "distinguish" else np.full(grid.shape, np.nan)
@@ -172,6 +173,7 @@ def _evaluate_cells(
             low[cell], high[cell] = outcome.interval
 
     rows, columns = grid.shape
+    # Both corners and the middle: cells at one end of an axis alone may be much faster than the others.
     first = list(dict.fromkeys([(0, 0), (rows // 2, columns // 2), (rows - 1, columns - 1)]))
     cells = chain(first, (cell for cell in np.ndindex(rows, columns) if cell not in first))
     solve_cell(first[0])  # imports and caches: their time would spoil the estimate

@@ -65,7 +65,8 @@ class InstanceModel(BaseModel, extra="forbid", strict=True):
 
 def _label_json(label: Description) -> dict[str, Any]:
     tokens = [
-        {"key": _texts(kind.key), "value": _texts(kind.value), "count": kind.count} for kind in label.groups
+        {"key": _texts(group.key), "value": _texts(group.value), "count": group.count}
+        for group in label.groups
     ]
     return {"queries": [_texts(query) for query in label.queries], "tokens": tokens}
 
@@ -113,9 +114,9 @@ def sheet(label: Description) -> Sheet:
     """
     rows = {
         "queries": label.queries,
-        "keys": [kind.key for kind in label.groups],
-        "values": [kind.value for kind in label.groups],
-        "counts": [(kind.count,) for kind in label.groups],
+        "keys": [group.key for group in label.groups],
+        "values": [group.value for group in label.groups],
+        "counts": [(group.count,) for group in label.groups],
     }
     return {
         (part, i, j): Fraction(x)
@@ -130,9 +131,9 @@ def label_of(numbers: Mapping[Place, Fraction]) -> Description:
     rows: dict[str, list[tuple[Fraction, ...]]] = {"queries": [], "keys": [], "values": [], "counts": []}
     for (part, _), places in groupby(sorted(numbers), key=lambda place: place[:2]):
         rows[part].append(tuple(numbers[place] for place in places))
-    kinds = zip(rows["keys"], rows["values"], rows["counts"], strict=True)
+    groups = zip(rows["keys"], rows["values"], rows["counts"], strict=True)
     return Description(
-        tuple(rows["queries"]), tuple(TokenGroup(key, value, int(count[0])) for key, value, count in kinds)
+        tuple(rows["queries"]), tuple(TokenGroup(key, value, int(count[0])) for key, value, count in groups)
     )
 
 
@@ -145,11 +146,11 @@ def read_instance(data: Any) -> Instance:
         place = ".".join(map(str, ("instance", *mistake["loc"])))
         raise UsageError(f"{place}: {mistake['msg']}") from None
     instance = Instance(_label_from(model.d0), _label_from(model.d1))
-    kinds = [kind for label in instance.labels for kind in label.groups]
+    groups = [group for label in instance.labels for group in label.groups]
     queries = [query for label in instance.labels for query in label.queries]
-    if len({len(vector) for vector in (*queries, *(kind.key for kind in kinds))}) > 1:
+    if len({len(vector) for vector in (*queries, *(group.key for group in groups))}) > 1:
         raise UsageError("the queries and keys of an instance need one common width")
-    if len({len(kind.value) for kind in kinds}) > 1:
+    if len({len(group.value) for group in groups}) > 1:
         raise UsageError("the values of an instance need one common width")
     if len(instance.d0.queries) != len(instance.d1.queries):
         raise UsageError("d0 and d1 need as many queries as each other: outputs are compared row by row")
@@ -199,13 +200,13 @@ def query_factor(instance: Instance) -> Fraction | None:
 def _recognise_tokens(instance: Instance, part: str) -> tuple[str, str]:
     pairs = zip(instance.d0.groups, instance.d1.groups, strict=True)
     changes = [(before, after) for before, after in pairs if before != after]
-    changed = sum(before.count for before, _ in changes)
-    unchanged = sum(kind.count for kind in instance.d0.groups) - changed
-    if unchanged >= CROWD_RATIO * changed:
-        tokens = "token" if changed == 1 else "tokens"
-        return "spike", f"the {part} of {changed} {tokens} differs, beside {unchanged:,}"
-    if changed >= CROWD_RATIO * unchanged > 0:
-        return "spike", f"the {part} of a crowd of {changed:,} differs, beside {unchanged}"
+    changed_count = sum(before.count for before, _ in changes)
+    unchanged_count = sum(group.count for group in instance.d0.groups) - changed_count
+    if unchanged_count >= CROWD_RATIO * changed_count:
+        tokens = "token" if changed_count == 1 else "tokens"
+        return "spike", f"the {part} of {changed_count} {tokens} differs, beside {unchanged_count:,}"
+    if changed_count >= CROWD_RATIO * unchanged_count > 0:
+        return "spike", f"the {part} of a crowd of {changed_count:,} differs, beside {unchanged_count}"
     factors = {_factor(before.key, after.key) for before, after in changes}
     if part == "key" and len(factors) == 1 and (factor := factors.pop()):
         return "collinear keys", f"D1's key is {format_exact(factor)} × D0's"

@@ -146,8 +146,8 @@ def _to_number(value: object) -> Fraction | None:
 def _point_size(point: Construction) -> tuple[int, int, int]:
     """Return n, the sum of the other whole numbers, and the digits of all parameters."""
     parameters = point.parameters.shown()
-    whole = [x for name, x in parameters.items() if isinstance(x, int) and name != "n"]
-    return point.n, sum(whole), sum(len(str(x)) for x in parameters.values())
+    counts = [x for name, x in parameters.items() if isinstance(x, int) and name != "n"]
+    return point.n, sum(counts), sum(len(str(x)) for x in parameters.values())
 
 
 def point_questions(x: Mechanism, y: Mechanism) -> Iterator[PointQuestion]:

@@ -82,7 +82,7 @@ class Search(Result):
         result = (
             f"{len(self.findings)} found in {self.trials} trials ({families})" if families else self.caution
         )
-        return f"what {self.x.spelled} tells apart and {self.y.spelled} does not: {result}"
+        return f"{self.x.spelled} tells apart, {self.y.spelled} does not: {result}"
 
     def rows(self) -> list[Row]:
         """One row for each finding."""
@@ -117,7 +117,7 @@ def search(
     """
     x, y = mechanism_from(x), mechanism_from(y)
     if x.spelled == y.spelled:
-        raise UsageError(f"X and Y are both {x.spelled}; nothing tells apart what it does not tell apart")
+        raise UsageError(f"X and Y are both {x.spelled}; a search needs two different mechanisms")
     if not 1 <= budget <= MAX_TRIALS:
         raise UsageError(f"budget={budget} is out of range; it must be 1 to {MAX_TRIALS:,} trials")
     if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
@@ -156,7 +156,7 @@ def _drop_duplicates(findings: list[SearchFinding]) -> tuple[SearchFinding, ...]
     """Return distinct findings, the smallest first; two questions may shrink to one answer."""
     distinct: list[SearchFinding] = []
     for finding in sorted(findings, key=lambda finding: finding.size):
-        if finding.as_json() not in [other.as_json() for other in distinct]:
+        if finding.as_json() not in [earlier.as_json() for earlier in distinct]:
             distinct.append(finding)
     return tuple(distinct)
 
@@ -218,12 +218,12 @@ def _read(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
-def _find_mechanism(spelling: str, given: str | None, path: Path) -> Mechanism:
-    if given is None:
+def _find_mechanism(spelling: str, name: str | None, path: Path) -> Mechanism:
+    if name is None:
         if spelling.partition(":")[0] not in MECHANISMS:
             raise UsageError(f"{path} is about {spelling[:80]}; name both mechanisms on the command line too")
         return mechanism_from(spelling)
-    mechanism = mechanism_from(given)
+    mechanism = mechanism_from(name)
     if mechanism.spelled != spelling:
         raise UsageError(f"{path} is about {spelling[:80]}, not {mechanism.spelled}")
     return mechanism

@@ -43,11 +43,11 @@ def shrink_instance(instance: Instance, holds: Callable[[Instance], bool]) -> In
 def instance_size(instance: Instance) -> tuple[int, int, int, int, int]:
     """Return distinct tokens and queries; widths; tokens in all; differing numbers; roughness of all."""
     d0, d1 = (sheet(label) for label in instance.labels)
-    kinds = instance.d0.groups
+    groups = instance.d0.groups
     return (
-        len(kinds) + len(instance.d0.queries),
-        len(kinds[0].key) + len(kinds[0].value),
-        sum(kind.count for label in instance.labels for kind in label.groups),
+        len(groups) + len(instance.d0.queries),
+        len(groups[0].key) + len(groups[0].value),
+        sum(group.count for label in instance.labels for group in label.groups),
         sum(d0[place] != d1.get(place) for place in d0),
         sum(roughness(x) for numbers in (d0, d1) for place, x in numbers.items() if place[0] != "counts"),
     )

@@ -38,7 +38,7 @@ def draw(suggest: Suggest, edit: str, counts: tuple[int, ...]) -> Instance:
     width, features = suggest("width", 1, MAX_WIDTH), suggest("features", 1, MAX_WIDTH)
     query_count = _choose(suggest, "queries", QUERY_COUNTS)
     queries = tuple(_draw_vector(suggest, f"query {i}", width) for i in range(query_count))
-    kinds = tuple(
+    groups = tuple(
         TokenGroup(
             _draw_vector(suggest, f"key {i}", width),
             _draw_vector(suggest, f"value {i}", features),
@@ -46,7 +46,7 @@ def draw(suggest: Suggest, edit: str, counts: tuple[int, ...]) -> Instance:
         )
         for i in range(suggest("tokens", 1, MAX_TOKENS))
     )
-    d0 = Description(queries, kinds)
+    d0 = Description(queries, groups)
     return Instance(d0, _apply_edit(suggest, edit, d0))
 
 
@@ -59,9 +59,9 @@ def _draw_vector(suggest: Suggest, name: str, width: int) -> tuple[Fraction, ...
 
 
 def _apply_edit(suggest: Suggest, edit: str, d0: Description) -> Description:
-    queries, kinds = list(d0.queries), list(d0.groups)
+    queries, groups = list(d0.queries), list(d0.groups)
     if edit == "order":
-        kinds.reverse()
+        groups.reverse()
     elif edit == "loudness":
         i = suggest("edited query", 0, max(QUERY_COUNTS) - 1) % len(queries)
         factor = _choose(suggest, "louder", QUERY_FACTORS)
@@ -71,15 +71,16 @@ def _apply_edit(suggest: Suggest, edit: str, d0: Description) -> Description:
         queries[i] = _change_vector(suggest, queries[i])
     elif edit == "counts":
         i, times = suggest("edited count", 0, MAX_TOKENS), _choose(suggest, "times", COUNT_FACTORS)
-        for j in range(len(kinds)) if i == MAX_TOKENS else [i % len(kinds)]:
-            kinds[j] = replace(kinds[j], count=times * kinds[j].count)
+        for j in range(len(groups)) if i == MAX_TOKENS else [i % len(groups)]:
+            groups[j] = replace(groups[j], count=times * groups[j].count)
     else:
-        i = suggest("edited token", 0, MAX_TOKENS - 1) % len(kinds)
+        # The range does not depend on other choices, so that the sampler sees one distribution for each name.
+        i = suggest("edited token", 0, MAX_TOKENS - 1) % len(groups)
         if edit == "keys":
-            kinds[i] = replace(kinds[i], key=_change_vector(suggest, kinds[i].key))
+            groups[i] = replace(groups[i], key=_change_vector(suggest, groups[i].key))
         else:
-            kinds[i] = replace(kinds[i], value=_change_vector(suggest, kinds[i].value))
-    return Description(tuple(queries), tuple(kinds))
+            groups[i] = replace(groups[i], value=_change_vector(suggest, groups[i].value))
+    return Description(tuple(queries), tuple(groups))
 
 
 def _change_vector(suggest: Suggest, vector: Sequence[Fraction | float]) -> tuple[Fraction, ...]:

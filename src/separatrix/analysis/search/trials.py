@@ -80,9 +80,9 @@ class SearchLog:
             if data and not (len(names) == 1 and names[0].startswith(PREFIX)):
                 raise ValueError("it has no study of a search")
             if names not in ([], [name]):
-                theirs, ours = (each.removeprefix(PREFIX) for each in (names[0], name))
+                log_search, this_search = (text.removeprefix(PREFIX) for text in (names[0], name))
                 raise UsageError(
-                    f"{path} belongs to another search ({theirs}, not {ours}); give another file"
+                    f"{path} belongs to another search ({log_search}, not {this_search}); give another file"
                 )
             if names:
                 self._study = optuna.load_study(study_name=name, storage=storage)
@@ -158,6 +158,7 @@ class Trials:
         self.log, self.seed = log, seed
         self.counts = dict.fromkeys(self.questions, 0)
         self.answers: dict[str, Any] = {}
+        # A sampler learns from trials with the same choices, so every question has a study of its own.
         self._studies = {name: create_study() for name in self.questions}
         for trial in log.trials:
             self._replay(trial, f"{log.path}, trial {trial.number + 1}")
@@ -180,15 +181,15 @@ class Trials:
             return choice
 
         candidate = question.draw(suggest)
-        for unknown in trial.params.keys() - distributions.keys():
-            raise UsageError(f"{place}: {unknown} is no choice of this search; give another file")
+        for extra in trial.params.keys() - distributions.keys():
+            raise UsageError(f"{place}: {extra} is no choice of this search; give another file")
         if trial.user_attrs.get("found") and not _judge(question, candidate)[1]:
             raise UsageError(
                 f"{place}: it does not answer its question, though it says so; give another file"
             )
         self._take(trial, candidate)
-        replayed = create_trial(params=trial.params, distributions=distributions, value=trial.value)
-        self._studies[question.name].add_trial(replayed)
+        replay = create_trial(params=trial.params, distributions=distributions, value=trial.value)
+        self._studies[question.name].add_trial(replay)
 
     def _take(self, trial: FrozenTrial, candidate: Any) -> None:
         name = trial.user_attrs["question"]
@@ -227,14 +228,14 @@ class Trials:
         candidate = question.draw(trial.suggest_int)
         value, is_answer, reason = _judge(question, candidate)
         study.tell(trial, value)
-        finished = create_trial(
+        record = create_trial(
             params=trial.params,
             distributions=trial.distributions,
             value=float(value),
             user_attrs={"question": question.name, "found": is_answer, "failed": reason},
         )
-        self.log.add(finished)
-        self._take(finished, candidate)
+        self.log.add(record)
+        self._take(record, candidate)
 
     def build_findings(self, interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:
         """Return the findings, shrunk unless the search was or is now interrupted."""
