@@ -156,7 +156,7 @@ def test_wrong_plain_points(changes: dict[str, object], complaint: str) -> None:
     [
         ("sofmax", "there is no mechanism sofmax (did you mean softmax?)"),
         ("power", "power needs beta as well"),
-        ("power:beta=0", "beta=0 is out of range; beta must be above 0, up to 1000000"),
+        ("power:beta=0", "beta=0 is out of range; beta must be above 0, up to 1e6"),
         ("power:beta=x", "beta=x is not a number"),
         ("power:4", "'4' is not of the form name=value"),
         ("softmax:beta=4", "softmax has no parameter beta"),

@@ -114,7 +114,7 @@ def test_second_moments_are_all_that_linear_kernels_know(spelling: str) -> None:
         queries = queries + 0.1  # so that no row of scores sums to 0
         found.append(mechanism(queries, k[None, None], v[None, None], causal=True)[0, 0, -1])
     assert torch.allclose(*found, atol=1e-9)
-    assert (spelling in KERNEL_SUMS) == (not mechanism.normalised)
+    assert (spelling in KERNEL_SUMS) == (not mechanism.is_normalised)
 
 
 def test_one_gradient_step_has_the_error_that_is_proved_for_adding_up() -> None:
