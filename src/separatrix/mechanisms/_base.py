@@ -186,7 +186,7 @@ class Mechanism(Parametrised, ABC):
         return self.order_free(length, width)
 
     def last_query_mode(self, length: int, width: int) -> LastQueryMode:
-        """Return how to compute the output of a query after so many tokens."""
+        """Return how to compute the output of a query after `length` tokens."""
         return LastQueryMode.AT_POSITION if self.takes_first else LastQueryMode.AFTER_OTHERS
 
     @property
@@ -208,7 +208,7 @@ class Mechanism(Parametrised, ABC):
         return False
 
     def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
-        """Return the positions, among so many tokens, that a later causal query can still read.
+        """Return the positions, among `tokens` tokens, that a later causal query can still read.
 
         `stream` is `keys`, `values` or the name of a per-token extra. Renumbering the remaining positions
         from 0 must not change what queries see: a window drops tokens behind it, blocks are dropped as a
@@ -217,13 +217,13 @@ class Mechanism(Parametrised, ABC):
         return (range(tokens),)
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
-        """Return tensors as large as the state after so many tokens of the sizes of k and v."""
+        """Return tensors as large as the state after `tokens` tokens of the sizes of k and v."""
         raise NotImplementedError(f"{self.name} keeps no state")
 
     def decoding_memory(
         self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype
     ) -> DecodingMemory:
-        """Predict the exact memory that decoding the next token needs of one sequence of so many tokens.
+        """Predict the exact memory that decoding the next token of one sequence needs.
 
         Per-token extras count as well, in float32 at least, since models learn them from their tokens.
         Without a causal form, nothing is decoded: the keys and values are counted that a new pass needs.

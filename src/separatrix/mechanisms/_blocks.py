@@ -15,7 +15,7 @@ MAX_SCORES = 1 << 22
 
 
 def rows_per_block(scores_per_row: int) -> int:
-    """Return how many queries are computed at once if each needs so many scores."""
+    """Return the number of queries computed at once if each needs `scores_per_row` scores."""
     return max(1, MAX_SCORES // max(1, scores_per_row))
 
 

@@ -122,6 +122,8 @@ def zero_absent_extras(
     mechanism: Mechanism, extras: dict[str, Tensor], present: Tensor | None
 ) -> dict[str, Tensor]:
     """Set per-token extras to 0 where a token is absent: a log gate of 0 is open, a write has no strength."""
+    if present is None:
+        return extras
     streams = mechanism.token_extras
     return {name: zero_absent(present, x)[0] if name in streams else x for name, x in extras.items()}
 

@@ -138,9 +138,10 @@ def call_with_positions(
         if not mechanism.takes_present:
             return _attend_to_present(mechanism, attend, q, k, v, options, extras)
         k, v = zero_absent(present, k, v)
-    if first == 0 or (mechanism.permutation_equivariant and not options.causal):
-        return attend(q, k, v, replace(options, first=0), extras)
-    if mechanism.takes_first:
+    if first and mechanism.permutation_equivariant and not options.causal:
+        # The position has no effect, and a form that does not look at it may be faster.
+        options, first = replace(options, first=0), 0
+    if first == 0 or mechanism.takes_first:
         return attend(q, k, v, options, extras)
     q = functional.pad(q, (0, 0, first, 0))
     return attend(q, k, v, replace(options, first=0), extras)[..., first:, :]
@@ -185,9 +186,9 @@ def _attend_to_present(
             options.causal,
             int(pattern[:first].sum()) if has_query_per_key else first,
         )
-        attended = call_with_positions(mechanism, attend, *tokens, cut_options, cut_extras)
-        attended = attended.new_zeros(len(members), *out.shape[1:]).index_copy(-2, rows, attended)
-        out = out.to(attended.dtype).index_copy(0, members, attended)
+        cut_out = call_with_positions(mechanism, attend, *tokens, cut_options, cut_extras)
+        member_out = cut_out.new_zeros(len(members), *out.shape[1:]).index_copy(-2, rows, cut_out)
+        out = out.to(member_out.dtype).index_copy(0, members, member_out)
     return out
 
 

@@ -20,6 +20,7 @@ Out = TypeVar("Out")
 
 def is_transformed() -> bool:
     """Return whether torch needs to see every operation: in `compile`, `torch.func` or forward mode."""
+    # torch has no public function for the last two.
     return (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
@@ -79,6 +80,7 @@ def _write_rows(
     block_out = part(blocks[0], _slice(rows, blocks[0]), *inputs)
     out = block_out.new_empty(*block_out.shape[:-2], rows.shape[-2], block_out.shape[-1])
     _slice(out, blocks[0]).copy_(block_out)
+    # Freed before the next block allocates as much.
     del block_out
     for block in blocks[1:]:
         _slice(out, block).copy_(part(block, _slice(rows, block), *inputs))
@@ -132,6 +134,7 @@ def _recompute_function() -> Any:
         @staticmethod
         def forward(ctx: Any, part: Callable[..., Any], *inputs: Tensor | None) -> Any:
             ctx.part = part
+            # Zeros for outputs without a gradient would be as large as the outputs.
             ctx.set_materialize_grads(False)
             ctx.save_for_backward(*inputs)
             return part(*inputs)

@@ -171,6 +171,7 @@ def _gradients_by_groups(
     groups = _groups(q, v)
     if len(groups) < 2:
         return _gradients(sums, after, slope, q, k, v)
+    # Only the sums before each group are stored; those before each chunk are computed again.
     starts = [sums]
     for group in groups[:-1]:
         starts.append(starts[-1] + (k[:, :, group].mT @ v[:, :, group]).sum(-3))

@@ -232,4 +232,5 @@ def _select(x: Tensor, parts: tuple[range, ...]) -> Tensor:
     """Return the tokens of these ranges, in new memory if others are dropped."""
     if sum(map(len, parts)) == x.shape[-2]:
         return x
+    # A view would keep the dropped tokens in memory.
     return torch.cat([x[..., part.start : part.stop, :] for part in parts], dim=-2)

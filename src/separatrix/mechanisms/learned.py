@@ -112,10 +112,12 @@ class StepGates(FromTokens):
     def __init__(self, sizes: TokenSizes, low: float, high: float) -> None:
         super().__init__(sizes)
         self.step = nn.Linear(sizes.model, sizes.heads, bias=False)
+        # A rate of 0, possible with low = 0, has no logarithm.
         rate = low + (high - low) * torch.rand(sizes.heads).clamp(min=1e-6)
         self.log_rate = nn.Parameter(rate.log())
         span = math.log(MAX_STEP / MIN_STEP)
         first = (math.log(MIN_STEP) + span * torch.rand(sizes.heads)).exp().clamp(min=STEP_FLOOR)
+        # The inverse of softplus.
         self.bias = nn.Parameter(first + torch.log(-torch.expm1(-first)))
 
     def forward(self, x: Tensor) -> Tensor:

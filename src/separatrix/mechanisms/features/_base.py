@@ -209,6 +209,7 @@ class FeatureMechanism(Mechanism):
             phi = memory.scale_keys(key, block_multiplicity).flatten(0, 1)
             pieces = split_pieces(phi)
             products = torch.bmm(pieces.mT, split_pieces(block_v.flatten(0, 1)))
+            # The pieces of a single head are parts of one sum; several heads are not split.
             values += products if pieces is phi else products.sum(0, keepdim=True)
             if self.is_normalised:
                 totals += phi.sum(-2)[..., None]
@@ -245,8 +246,8 @@ class FeatureMechanism(Mechanism):
             # Scores of no more keys, on average, than there are features are cheaper than the features.
             for end in range(chunk, keys + chunk, chunk):
                 past = (_slice(x, 0, end) for x in (k, v, multiplicity))
-                scored = partial(self._attend_by_scores, chunk)
-                out.append(self._recompute_if(keys > chunk, scored, q[..., end - chunk : end, :], *past))
+                by_scores = partial(self._attend_by_scores, chunk)
+                out.append(self._recompute_if(keys > chunk, by_scores, q[..., end - chunk : end, :], *past))
             return concatenate(out)
         run = tokens_in_cache(k.shape[0] * k.shape[1], width, features, chunk)
         tensors: list[Any] = list(memory.tensors)
@@ -263,15 +264,15 @@ class FeatureMechanism(Mechanism):
         values = append_ones(v) if self.is_normalised else v
         total = values.new_zeros(*q.shape[:-1], values.shape[-1])
         for start in range(0, k.shape[-2], chunk):
-            here = slice(start, start + chunk)
-            scores = self.direct_scores(q[..., None, :, :], k[..., None, here, :])
+            block = slice(start, start + chunk)
+            scores = self.direct_scores(q[..., None, :, :], k[..., None, block, :])
             assert scores is not None
             scores = scores[..., 0, :, :]
             if multiplicity is not None:
-                scores = scores * multiplicity[..., here, :].mT
+                scores = scores * multiplicity[..., block, :].mT
             if start + chunk >= k.shape[-2]:
                 scores = scores.tril()
-            total = total + scores @ values[..., here, :]
+            total = total + scores @ values[..., block, :]
         return divide(total[..., :-1], total[..., -1:]) if self.is_normalised else total
 
     def _sum_keys(self, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> MemoryTensors:

@@ -39,6 +39,7 @@ class ScaledFeatures(NamedTuple):
         """Lower the logarithms of keys of multiplicity 0, so that they are no reference for others."""
         if self.logs is None or multiplicity is None:
             return self
+        # Finite, since the difference of two infinities is not a number; a quarter leaves room for sums.
         lowest = torch.finfo(self.logs.dtype).min / 4
         return self._replace(logs=self.logs.masked_fill(multiplicity == 0, lowest))
 

@@ -85,6 +85,7 @@ class WindowLinear(RecurrentMechanism):
             scores = elu_plus_one(q) @ elu_plus_one(keys[..., :leaving, :]).mT
             out = out + scores.masked_fill(~far[..., :leaving], 0) @ values[..., :leaving, :]
         if not bool(is_present.all()):
+            # Absent tokens move to the front, to leave the window before any that is present.
             order = is_present.argsort(stable=True, dim=-2)
             keys, values, is_present = (
                 x.gather(-2, order.expand(x.shape)) for x in (keys, values, is_present)

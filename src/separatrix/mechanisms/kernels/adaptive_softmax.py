@@ -45,6 +45,7 @@ class AdaptiveSoftmax(StreamedMechanism):
 def entropy(logits: Logits, copies: Copies) -> PerRow:
     """Return the entropy of the softmax of the logits, with every copy as an outcome of its own."""
     shares = softmax(logits, copies)
+    # The logarithm of a share of 0 must be finite: 0 times it is 0.
     surprise = safe_divide(shares, copies).clamp(min=torch.finfo(logits.dtype).tiny).log()
     return -(shares * surprise).sum(-1, keepdim=True)
 

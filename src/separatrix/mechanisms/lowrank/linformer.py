@@ -66,6 +66,7 @@ class Linformer(Mechanism):
 
 @lru_cache(maxsize=8)
 def _draw_projections(rank: int, keys: int, seed: int) -> tuple[Projection, Projection]:
+    # Drawn in float64, so that all number formats round the same projections.
     generator = torch.Generator().manual_seed(seed)
     projections = torch.randn(2, rank, keys, generator=generator, dtype=torch.float64) / math.sqrt(rank)
     return projections[0], projections[1]

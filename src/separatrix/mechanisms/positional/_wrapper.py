@@ -35,6 +35,7 @@ class WrapperMechanism(Mechanism):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # The functions in the extras cannot be pickled; the name is enough to make the mechanism again.
         from separatrix.mechanisms.load import mechanism_named
 
         return mechanism_named, (self.spelled,)

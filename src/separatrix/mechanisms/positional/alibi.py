@@ -89,6 +89,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
         """Compute blocks of queries; feature maps in their own fast form, in float64."""
         if self._feature_form is None:
             return super().__call__(q, k, v, causal=True, **options.positions(), **extras)
+        # Falls grow with the position: added to them in float32, logarithms of features would lose digits.
         wide = (x.double() for x in (q, k, v))
         return self._feature_form(*wide, causal=True, **options.positions(), **extras)
 

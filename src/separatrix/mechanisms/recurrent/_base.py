@@ -101,7 +101,7 @@ class RecurrentMechanism(Mechanism):
         return True
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> State:
-        """Return the state after so many tokens, or after as many as it takes to stop growing."""
+        """Return the state after this number of tokens, or after as many as it takes to stop growing."""
         length, state = 0, self.init_state(k, v)
         while length < tokens:
             longer = min(max(FIRST_MEASURED_LENGTH, 2 * length), tokens)
@@ -204,6 +204,7 @@ class RecurrentMechanism(Mechanism):
         with full_precision(v):
             dtype, (q, k, v) = v.dtype, to_common_dtype(q, k, v)
             k, v = zero_absent(present, k, v)
+            # Defaults are needed here only to be set to 0 for absent tokens; else each run fills in its own.
             extras = fill_extras(self, q, k, v, extras, defaults=present is not None)
             extras = zero_absent_extras(self, extras, present)
             chunk = min(chunk, self.longest_run(extras) or chunk)
@@ -245,7 +246,7 @@ def _read_run(
 
 
 def zero_state(q: Queries, v: Values, columns: int = 0) -> Float[Tensor, "batch heads width columns"]:
-    """Return zeros that map a key to a value, and to so many more columns."""
+    """Return zeros that map a key to a value, and to `columns` more numbers."""
     return upcast(v)[0].new_zeros(*q.shape[:-2], q.shape[-1], v.shape[-1] + columns)
 
 

@@ -64,6 +64,7 @@ class Decays:
         hidden = torch.ones(span.shape[-3:-1], dtype=torch.bool, device=span.device).triu(1)[..., None]
         if self.resets is not None:
             hidden = hidden | (self.resets[..., :, None, :] != self.resets[..., None, :, :])
+        # Masked before `exp`: spans of later tokens are positive, and may overflow.
         return span.to(self.dtype).masked_fill(hidden, -torch.inf).exp()
 
 

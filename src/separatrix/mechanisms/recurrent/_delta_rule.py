@@ -66,6 +66,7 @@ def unit(k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     square = k.square().sum(-1, keepdim=True)
+    # Replaced before the root is taken, whose slope at 0 is infinite.
     return k / square.where(square > MIN_LENGTH**2, 1).sqrt()
 
 

@@ -77,6 +77,7 @@ class DeltaProduct(RecurrentMechanism):
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         """Solve the triangular system of delta for the writes of a few tokens at a time."""
         now, out = state[0], []
+        # Writes of one system magnify rounding errors, see `DeltaRule.longest_run`.
         length = max(1, MAX_REFLECTIONS // self.factors)
         future = torch.ones(length, length, dtype=torch.bool, device=k.device).triu(1)
         future = future.repeat_interleave(self.factors, dim=-1)

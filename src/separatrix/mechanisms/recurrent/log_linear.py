@@ -108,6 +108,7 @@ class LogLinear(GatedMechanism):
 
     def _level(self, x: Positions, y: Positions) -> Positions:
         """Return the level of one position for a later one: the number of binary digits of x xor y."""
+        # The exponent of a float64 counts the digits of whole numbers up to 2^53: at most 53 levels.
         digits: Tensor = torch.frexp((x ^ y).double()).exponent
         return digits.long().clamp(max=self.levels - 1)
 

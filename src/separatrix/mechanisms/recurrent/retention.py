@@ -81,6 +81,7 @@ class Retention(RecurrentMechanism):
 def decay_powers(decay: Decay, k: Keys, present: Tensor | None) -> Float[Tensor, "#batch heads keys keys"]:
     """Return `decay^(i - j)` for j up to i, else 0, in float64; absent tokens have no position."""
     position = presence_mask(present, k).double().cumsum(-1)
+    # A negative distance may overflow, and its gradient would not be a number even if it is masked.
     distance = (position[:, None, :, None] - position[:, None, None, :]).clamp(min=0)
     powers: Tensor = decay.double()[:, None, None] ** distance
     return powers.tril()

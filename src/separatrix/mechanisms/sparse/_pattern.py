@@ -34,7 +34,7 @@ class PatternMechanism(Mechanism):
 
     @abstractmethod
     def sees(self, i: QueryPositions, j: KeyPositions, keys: int, causal: bool) -> Mask:
-        """Return whether query i sees key j, of so many keys; the future is masked later."""
+        """Return whether query i sees key j of `keys` keys; the future is masked later."""
 
     @abstractmethod
     def columns(self, rows: range, keys: int, causal: bool) -> list[range]:

@@ -47,6 +47,7 @@ class BlockRandom(PatternMechanism):
         near = sorted({block for block in adjacent if block < number})
         limit = min(query_block - 1, number) if causal else number
         free = limit - sum(block < limit for block in near)
+        # A string as the seed gives the same blocks on every platform, and others for each block of queries.
         generator = random.Random(f"{self.seed}/{query_block}/{None if causal else number}")
         ranks = generator.sample(range(free), min(self.random, free))
         return sorted({*near, *(_nth_free(near, rank) for rank in ranks)})

@@ -104,7 +104,7 @@ def select_largest(
     candidates: Bool[Tensor, "queries blocks"],
     number: int,
 ) -> Bool[Tensor, "batch heads queries blocks"]:
-    """Select so many of the largest candidates of each row, and those that tie with the last of them."""
+    """Select the `number` largest candidates of each row, and those that tie with the last of them."""
     scores = scores.detach().masked_fill(~candidates, -torch.inf)
     if number == 0 or not scores.numel():
         return torch.zeros_like(scores, dtype=torch.bool)

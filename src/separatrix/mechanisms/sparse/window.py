@@ -46,7 +46,7 @@ def nearby_keys(rows: range, size: int, keys: int, first: int = 0) -> range:
 
 
 def last_positions(tokens: int, number: int) -> range:
-    """Return the last `number` positions of so many tokens, or all of them.
+    """Return the last `number` positions of `tokens` tokens, or all of them.
 
     >>> last_positions(10, 3), last_positions(2, 3)
     (range(7, 10), range(0, 2))
