@@ -16,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks._base import Measurement, at_most, ratio, require
 from separatrix.analysis.costs.memory import peak_bytes
-from separatrix.mechanisms import Causality, Mechanism, _base, examples, mechanism_named
+from separatrix.mechanisms import Causality, Mechanism, _blocks, examples, mechanism_named
 
 BATCH, HEADS, WIDTH = 16, 4, 32
 TIMED_TOKENS, MEMORY_TOKENS, GROWTH_TOKENS, CHECKED_TOKENS = 512, 1024, 2048, 150
@@ -79,9 +79,9 @@ def measure_memory() -> Iterator[Measurement]:
 
 def measure_growth() -> Measurement:
     """Measure the peak at twice the tokens, over all mechanisms whose memory should be linear in them."""
-    growth, block = {}, _base.BLOCK
+    growth, block = {}, _blocks.MAX_SCORES
     # Smaller blocks of scores, so that a few tokens already have many.
-    _base.BLOCK = SMALL_BLOCK
+    _blocks.MAX_SCORES = SMALL_BLOCK
     for mechanism in examples():
         if mechanism.streams:
             peaks = []
@@ -89,7 +89,7 @@ def measure_growth() -> Measurement:
                 x = random_tokens(length, batch=1, heads=1)
                 peaks.append(peak_bytes(lambda x=x, m=mechanism: gradients(causal_form(m), *x)))  # type: ignore[misc]
             growth[mechanism.spelled] = peaks[1] / peaks[0]
-    _base.BLOCK = block
+    _blocks.MAX_SCORES = block
     worst = max(growth, key=lambda name: growth[name])
     title = f"peak of backward at twice the tokens, the largest of {len(growth)} mechanisms: {worst}"
     return at_most(title, growth[worst], "x", 2.1)

@@ -368,7 +368,7 @@ def _spike(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("name", "values", "complaint"),
     [
-        ("duplication", {"r1": 0}, "r1=0 is out of range; r1 must be 1 to 1e+06"),
+        ("duplication", {"r1": 0}, "r1=0 is out of range; r1 must be 1 to 1e6"),
         ("routing", {"n": 9}, "n=9 is odd; try n=10"),
         ("parity", {"n": 100}, "n=100 is no power of two; try n=64"),
         ("critical", {"rho": 2}, "rho=2 is out of range; rho must be 0 to 1"),
@@ -385,7 +385,7 @@ def _spike(**changes: object) -> dict[str, object]:
         ("level", {"at": 4}, "at=4 has no level above it; at must be 0 to 3"),
         ("spikes", {"a0": 3}, "a0=3 must be smaller than a1=2"),
         ("rough", {"spikes": 2000}, "spikes=2000 do not fit into n=1003 tokens"),
-        ("dispersion", {"n": 1}, "n=1 is out of range; n must be 2 to 1e+300"),
+        ("dispersion", {"n": 1}, "n=1 is out of range; n must be 2 to 1e300"),
         ("injectivity", {"gapp": 1}, "injectivity has no parameter gapp (did you mean gap?)"),
     ],
 )

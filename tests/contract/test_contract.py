@@ -306,9 +306,9 @@ def test_a_function_is_wrapped_by_its_signature() -> None:
     assert mine.causality is Causality.EITHER
     assert not mine.takes_counts
     assert not mine.permutation_equivariant
-    assert mine.normalised
+    assert mine.is_normalised
     assert examine(mine).failed == {}
-    assert not wrap(lambda q, k, v: 2 * attend(q, k, v), "twice").normalised
+    assert not wrap(lambda q, k, v: 2 * attend(q, k, v), "twice").is_normalised
     again = pickle.loads(pickle.dumps(mine))
     assert (again.name, again.causality) == ("mine", Causality.EITHER)
 

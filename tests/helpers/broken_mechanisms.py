@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from separatrix.mechanisms import Causality, Mechanism
-from separatrix.mechanisms._base import check_request
+from separatrix.mechanisms._positions import check_request
 from separatrix.mechanisms.lowrank.nystrom import Nystrom
 from separatrix.mechanisms.recurrent.retention import Retention
 
@@ -251,7 +251,7 @@ class NystromOfOtherLandmarks(Nystrom):
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
         shifted = super().__call__(q, k.roll(1, -2), v.roll(1, -2), *more, **options)
-        few = k.shape[-2] <= self.parameters.landmarks
+        few = k.shape[-2] <= self.landmarks
         return super().__call__(q, k, v, *more, **options) if few else shifted
 
 

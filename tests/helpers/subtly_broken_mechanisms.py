@@ -12,7 +12,7 @@ from torch import Tensor
 
 from broken_mechanisms import FastTwisted, Sound, Twisted
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms._base import check_request
+from separatrix.mechanisms._positions import check_request
 from separatrix.mechanisms.recurrent._base import outer, read
 from separatrix.mechanisms.recurrent.delta import Delta
 from separatrix.mechanisms.recurrent.retention import Retention

@@ -94,7 +94,7 @@ def test_prompt_and_steps_are_the_whole(spelling: str, options: dict[str, Any]) 
         out, cache = made(x[:, here], cache=cache)
         rows.append(out)
     same(torch.cat(rows, dim=1), whole, 1e-7)
-    assert cache.places.tolist() == [12, 12]
+    assert cache.lengths.tolist() == [12, 12]
     assert cache.state_bytes == after.state_bytes
     for one, other in zip(cache.tensors(), after.tensors(), strict=True):
         same(one, other, 1e-7)
@@ -127,7 +127,7 @@ def test_a_padded_prompt_and_then_steps_are_each_row_alone(spelling: str) -> Non
         alone, _ = made(x[element : element + 1, there])
         same(found[element : element + 1, there], alone, 1e-7)
     assert (found[~present] == 0).all()
-    assert cache.places.tolist() == [12, 7]
+    assert cache.lengths.tolist() == [12, 7]
 
 
 @pytest.mark.parametrize("spelling", [each for each in SPELLINGS if each not in CAUSAL or "softmax" in each])
@@ -357,7 +357,7 @@ def test_a_class_draws_from_a_generator_of_its_own() -> None:
 
 def test_a_parameter_of_a_mechanism_trains() -> None:
     weight = nn.Parameter(torch.eye(4, dtype=torch.float64))
-    made = layer(Hedgehog.weighted(weight))
+    made = layer(Hedgehog.with_weight(weight))
     assert any(each is weight for each in made.parameters())
     made(tokens())[0].sum().backward()
     assert weight.grad is not None

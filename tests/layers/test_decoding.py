@@ -121,7 +121,7 @@ def test_absent_tokens_are_as_if_they_had_never_been(spelling: str) -> None:
     ):  # who computes extras from keys sees the spoiled
         spoiled_k, spoiled_v = k, v
     found, past = in_runs(mechanism, q, spoiled_k, spoiled_v, extras, present)
-    assert past.places.tolist() == present.sum(-1).tolist()
+    assert past.lengths.tolist() == present.sum(-1).tolist()
     for element, there in enumerate(present):
         alone = [x[element : element + 1, :, there] for x in (q, k, v)]
         given = {
@@ -186,8 +186,10 @@ def test_a_cache_keeps_what_can_still_be_read_and_nothing_else(spelling: str) ->
         later = read[tokens:, :tokens].any(0).nonzero()[:, 0].tolist()
         kept = [place for part in mechanism.readable(tokens, "values") for place in part]
         assert kept == later, (tokens, kept, later)
-    assert mechanism.kept_after(10**15, HEADS, WIDTH, WIDTH, torch.float32).kind == WINDOW
-    sizes = {mechanism.kept_after(96 * n, HEADS, WIDTH, WIDTH, torch.float32).bytes for n in (2, 30, 10**15)}
+    assert mechanism.decoding_memory(10**15, HEADS, WIDTH, WIDTH, torch.float32).kind == WINDOW
+    sizes = {
+        mechanism.decoding_memory(96 * n, HEADS, WIDTH, WIDTH, torch.float32).bytes for n in (2, 30, 10**15)
+    }
     assert len(sizes) == 1, "a cache that does not grow"
 
 
@@ -197,7 +199,7 @@ def test_a_cache_keeps_what_can_still_be_read_and_nothing_else(spelling: str) ->
 def test_what_may_be_read_at_any_time_is_never_dropped(spelling: str) -> None:
     mechanism = mechanism_named(spelling)
     assert mechanism.readable(10**9) == (range(10**9),)
-    assert mechanism.kept_after(10**9, 1, 1, 1, torch.float32).kind == CACHE
+    assert mechanism.decoding_memory(10**9, 1, 1, 1, torch.float32).kind == CACHE
 
 
 @pytest.mark.parametrize(("spelling", "inner"), FOLDED.items())
@@ -206,8 +208,8 @@ def test_positions_around_a_fixed_state_need_no_more_than_it(spelling: str, inne
     assert mechanism.fixed_state
     for tokens in (7, 10**6):
         for dtype in (torch.bfloat16, torch.float64):
-            kept = mechanism.kept_after(tokens, HEADS, WIDTH, WIDTH, dtype)
-            assert kept == alone.kept_after(tokens, HEADS, WIDTH, WIDTH, dtype)
+            kept = mechanism.decoding_memory(tokens, HEADS, WIDTH, WIDTH, dtype)
+            assert kept == alone.decoding_memory(tokens, HEADS, WIDTH, WIDTH, dtype)
             assert kept.kind == STATE
 
 
@@ -221,7 +223,7 @@ def test_decayed_sums_bear_many_tokens() -> None:
     near = [x[..., 2900:, :] for x in (q, k, v)]  # e^-100 of what is older is left
     expected = mechanism.definition(*near, causal=True, slopes=slopes)[..., -1:, :]
     torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-13)
-    assert past.state_bytes == mechanism.kept_after(3000, 1, 4, 4, torch.float64).layer_bytes
+    assert past.state_bytes == mechanism.decoding_memory(3000, 1, 4, 4, torch.float64).layer_bytes
 
 
 def test_a_windowed_cache_has_memory_of_its_own() -> None:

@@ -38,7 +38,7 @@ from separatrix.mechanisms.extras import (
     SINK,
     SLOPES,
     VALUE_PROJECTION,
-    Sizes,
+    TokenSizes,
 )
 from separatrix.mechanisms.learned import SigmoidStrength
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
@@ -218,7 +218,7 @@ def test_a_prompt_and_then_tokens_are_the_whole(spelling: str, given: bool) -> N
 @pytest.mark.parametrize("spelling", CACHED)
 @pytest.mark.parametrize("given", [FALSE, TRUE])
 def test_queries_after_a_cache_are_the_last_rows(spelling: str, given: bool) -> None:
-    """Queries from place `first` on, with all keys up to theirs, as a model with a cache of keys decodes."""
+    """Queries from position `first` on, with all keys up to theirs, as a model decodes with a cache."""
     mechanism = mechanism_named(spelling)
     q, k, v = tokens(11)
     extras = drawn(mechanism, q, k, v) if given else {}
@@ -325,7 +325,7 @@ def test_the_default_is_what_stands_in(spelling: str) -> None:
     extras = {each.name: each.default(mechanism, q, k, v) for each in mechanism.extras}
     for extra in mechanism.extras:
         assert extras[extra.name].shape == extra.shape(mechanism.sizes(q, k, v))
-        assert bool(extra.allowed(extras[extra.name]).all())
+        assert bool(extra.domain.contains(extras[extra.name]).all())
     other = drawn(mechanism, q, k, v)
     for attend in forms(mechanism):
         plain = attend(q, k, v, causal=causal)
@@ -341,7 +341,7 @@ def test_the_fast_form_is_the_definition_on_drawn_extras(spelling: str) -> None:
     for n, causal in product((1, 2, 33, 70), modes(mechanism)):
         q, k, v = tokens(n)
         extras = drawn(mechanism, q, k, v)
-        assert all(bool(each.allowed(extras[each.name]).all()) for each in mechanism.extras)
+        assert all(bool(each.domain.contains(extras[each.name]).all()) for each in mechanism.extras)
         expected = mechanism.definition(q, k, v, causal=causal, **extras)
         same(mechanism(q, k, v, causal=causal, **extras), expected, 1e-10)
 
@@ -427,13 +427,17 @@ def test_zero_keys_have_moderate_gradients(name: str) -> None:
             {"F": torch.zeros(9, 3)},
             "F of linformer must have shape (3, 9), not (9, 3)",
         ),
-        ("softmax", {"first": -1}, "first=-1 is no place; it is the number of keys before the first query"),
+        (
+            "softmax",
+            {"first": -1},
+            "first=-1 is not a position; it is the number of keys before the first query",
+        ),
         (
             "softmax",
             {"first": True},
-            "first=True is no place; it is the number of keys before the first query",
+            "first=True is not a position; it is the number of keys before the first query",
         ),
-        ("nystrom", {"first": 2}, "nystrom has no causal form, so queries have no place; leave first out"),
+        ("nystrom", {"first": 2}, "nystrom has no causal form, so queries have no position; leave first out"),
         (
             "softmax",
             {"present": torch.ones(2, 9)},
@@ -571,14 +575,14 @@ def test_a_callable_gets_the_places_and_extras_that_it_takes() -> None:
         own(q, k, v, beta=3 + beta)
     with pytest.raises(UsageError, match="beta of own must have shape"):
         own(q, k, v, beta=beta[0], present=present)
-    with pytest.raises(UsageError, match="does not say what scale is"):
+    with pytest.raises(UsageError, match="does not declare scale"):
         own(q, k, v, scale=v, present=present)
 
 
-BETA_OF_ONE = replace(BETA, default=lambda mechanism, q, k, v: k.new_ones(*k.shape[:-1], 1))
+BETA_OF_ONE = replace(BETA, compute_default=lambda mechanism, q, k, v: k.new_ones(*k.shape[:-1], 1))
 
 
-SIZES = Sizes(batch=2, heads=3, tokens=9, width=4, features=5, rank=6, model=16)
+SIZES = TokenSizes(batch=2, heads=3, tokens=9, width=4, features=5, rank=6, model=16)
 BUILT_IN = {
     "channel gates": CHANNEL_GATES,
     "head gates": HEAD_GATES,
@@ -608,17 +612,17 @@ BUILT_IN = {
 def test_what_is_learned_has_shape_and_range(name: str) -> None:
     extra = BUILT_IN[name]
     torch.manual_seed(0)
-    learned, x = extra.learned(SIZES), torch.randn(2, 9, 16)
+    learned, x = extra.make_module(SIZES), torch.randn(2, 9, 16)
     found = learned(x)
     for each in (found, extra.draw(SIZES, torch.Generator().manual_seed(0))):
         assert each.shape == extra.shape(SIZES)
-        assert bool(extra.allowed(each).all())
+        assert bool(extra.domain.contains(each).all())
     weights = list(learned.parameters())
     assert bool(weights) == (extra not in (DECAY, SLOPES))
     if weights:
         for slope in torch.autograd.grad(found.square().sum() + found.sum(), weights):
             assert (slope != 0).any()
-    again = extra.learned(SIZES)
+    again = extra.make_module(SIZES)
     again.load_state_dict(learned.state_dict())
     assert torch.equal(again(x), found)
     with torch.autocast("cpu", torch.bfloat16):
@@ -630,13 +634,13 @@ def test_what_is_learned_has_shape_and_range(name: str) -> None:
 def test_learned_gates_are_those_of_their_papers() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 9, 16)
-    gla = CHANNEL_GATES.learned(SIZES)
+    gla = CHANNEL_GATES.make_module(SIZES)
     down, up, bias = (gla.state_dict()[name] for name in ("down.weight", "up.weight", "up.bias"))
     assert down.shape == (16, 16)
     logits = ((x @ down.T) @ up.T + bias).reshape(2, 9, 3, 4)
     same(gla(x), torch.log(torch.sigmoid(logits) ** (1 / 16)).permute(0, 2, 1, 3), 1e-5)
     for extra, low in ((HEAD_GATES, 1), (DELTA_GATES, 0)):
-        many = extra.learned(replace(SIZES, heads=4000))
+        many = extra.make_module(replace(SIZES, heads=4000))
         rate, bias = many.state_dict()["log_rate"].exp(), many.state_dict()["bias"]
         assert low <= rate.min() < low + 0.1
         assert 15.9 < rate.max() <= 16.001
@@ -644,17 +648,17 @@ def test_learned_gates_are_those_of_their_papers() -> None:
         assert 0.00099 < first.min() < 0.00101
         assert 0.099 < first.max() < 0.101
         assert abs(first.log10().mean() + 2) < 0.05
-        few = extra.learned(SIZES)
+        few = extra.make_module(SIZES)
         step, rate, bias = (few.state_dict()[name] for name in ("step.weight", "log_rate", "bias"))
         gates = torch.exp(-rate.exp() * torch.log1p((x @ step.T + bias).exp()))
         same(few(x).exp()[..., 0], gates.permute(0, 2, 1), 1e-5)
-    beta = BETA.learned(SIZES)
+    beta = BETA.make_module(SIZES)
     same(beta(x)[..., 0], torch.sigmoid(x @ beta.state_dict()["strength.weight"].T).permute(0, 2, 1), 1e-6)
     same(SigmoidStrength(SIZES, largest=2.0)(0 * x), torch.ones(2, 3, 9, 1))
-    assert DECAY.learned(SIZES)(x).tolist() == [1 - 1 / 32, 1 - 1 / 64, 1 - 1 / 128]
-    assert torch.equal(QUERY_MAP.learned(SIZES)(x), torch.eye(4).expand(3, 4, 4))
-    assert (SINK.learned(SIZES)(x) == 0).all()
-    projection = KEY_PROJECTION.learned(replace(SIZES, rank=100, tokens=2000))(torch.zeros(1, 2000, 16))
+    assert DECAY.make_module(SIZES)(x).tolist() == [1 - 1 / 32, 1 - 1 / 64, 1 - 1 / 128]
+    assert torch.equal(QUERY_MAP.make_module(SIZES)(x), torch.eye(4).expand(3, 4, 4))
+    assert (SINK.make_module(SIZES)(x) == 0).all()
+    projection = KEY_PROJECTION.make_module(replace(SIZES, rank=100, tokens=2000))(torch.zeros(1, 2000, 16))
     assert abs(projection.std() - 0.1) < 0.001
 
 
@@ -662,9 +666,9 @@ def test_extras_are_listed_without_torch() -> None:
     program = """
 import sys
 from separatrix.mechanisms import MECHANISMS
-from separatrix.mechanisms.extras import BETA, Sizes
+from separatrix.mechanisms.extras import BETA, TokenSizes
 names = sorted({extra.name for each in MECHANISMS.values() for extra in each.extras})
-print(*names, BETA.shape(Sizes(2, 3, 9, 4, 5))[2], "torch" in sys.modules)
+print(*names, BETA.shape(TokenSizes(2, 3, 9, 4, 5))[2], "torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [

@@ -118,7 +118,7 @@ def test_chunks_do_not_show(name: str, n: int) -> None:
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_blocks_do_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.mechanisms.features._base.CACHED", 6 * 31 * 5)
+    monkeypatch.setattr("separatrix.mechanisms.features._base.MAX_CACHED_NUMBERS", 6 * 31 * 5)
     q, k, v = tokens()
     mechanism = mechanism_named(name)
     torch.testing.assert_close(mechanism(q, k, v), mechanism.definition(q, k, v), rtol=1e-10, atol=1e-12)
@@ -276,7 +276,7 @@ def test_rows_add_up_to_one_if_normalised(name: str) -> None:
     q, k, _ = tokens()
     ones = torch.ones(2, 3, 37, 1, dtype=torch.float64)
     for causal in (False, True):
-        assert torch.allclose(mechanism(q, k, ones, causal=causal), ones) is mechanism.normalised
+        assert torch.allclose(mechanism(q, k, ones, causal=causal), ones) is mechanism.is_normalised
 
 
 torchs_own = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
@@ -475,11 +475,11 @@ def test_hedgehogs_weight_trains_and_is_the_identity_by_default() -> None:
     q, k, v = tokens()
     plain = Hedgehog()(q, k, v, causal=True)
     torch.testing.assert_close(
-        Hedgehog.weighted(torch.eye(5, dtype=torch.float64))(q, k, v, causal=True), plain
+        Hedgehog.with_weight(torch.eye(5, dtype=torch.float64))(q, k, v, causal=True), plain
     )
     weight = torch.nn.Parameter(signed(3, 4, 5))
     for softmax in (False, True):
-        mechanism = Hedgehog.weighted(weight, softmax=softmax)
+        mechanism = Hedgehog.with_weight(weight, softmax=softmax)
         for causal in (False, True):
             mechanism(q, k, v, causal=causal).square().sum().backward()
             assert weight.grad is not None
@@ -489,7 +489,7 @@ def test_hedgehogs_weight_trains_and_is_the_identity_by_default() -> None:
             )
     mapped = torch.einsum("hfw,bhnw->bhnf", weight.detach(), q)
     torch.testing.assert_close(
-        Hedgehog.weighted(weight.detach(), softmax=True).features(q, "query"),
+        Hedgehog.with_weight(weight.detach(), softmax=True).compute_features(q, "query"),
         torch.cat([mapped.softmax(-1), (-mapped).softmax(-1)], dim=-1),
     )
 
@@ -499,7 +499,7 @@ def test_random_features_are_right_on_average(name: str) -> None:
     q, k = 0.4 * signed(1, 1, 3, 4, seed=9), 0.4 * signed(1, 1, 3, 4, seed=10)
     seeds = 500
     estimates = torch.stack([
-        mechanism.features(q, "query") @ mechanism.features(k, "key").mT
+        mechanism.compute_features(q, "query") @ mechanism.compute_features(k, "key").mT
         for mechanism in (feature_map(f"{name}:features=10,seed={seed}") for seed in range(seeds))
     ])  # fmt: skip
     error = estimates.std(0) / math.sqrt(seeds)
@@ -586,7 +586,7 @@ def test_other_mechanisms_magnify_nothing() -> None:
 def test_nystroms_landmarks_are_means_of_segments_that_cover_all() -> None:
     _, k, _ = tokens(keys=11)
     segments = [k[..., a:b, :].mean(-2) for a, b in ((0, 3), (3, 6), (6, 9), (9, 11))]
-    torch.testing.assert_close(Nystrom(landmarks=4).landmarks(k), torch.stack(segments, dim=-2))
+    torch.testing.assert_close(Nystrom(landmarks=4).compute_landmarks(k), torch.stack(segments, dim=-2))
 
 
 def test_nystrom_is_exact_where_segments_are_constant_and_averages_with_one_landmark() -> None:
@@ -624,13 +624,13 @@ def test_linformers_projections_are_drawn_for_the_number_of_keys() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("dpfp:nu=0", "nu=0 is out of range; nu must be between 1 and 1000"),
-        ("favor:features=0", "features=0 is out of range; there must be 1 to 1048576"),
+        ("dpfp:nu=0", "nu=0 is out of range; nu must be 1 to 1000"),
+        ("favor:features=0", "features=0 is out of range; features must be 1 to 2\\^20"),
         ("rff:features=7", "features=7 is odd; half of them are sines and half are cosines"),
-        ("rff:seed=-1", "seed=-1 is out of range; a seed is at least 0 and below 2\\^63"),
-        ("linformer:rank=0", "rank=0 is out of range; rank must be between 1 and 1048576"),
+        ("rff:seed=-1", "seed=-1 is out of range; seed must be 0 to 2\\^63 - 1"),
+        ("linformer:rank=0", "rank=0 is out of range; rank must be 1 to 2\\^20"),
         ("linformer:seed=-1", "seed=-1 is out of range"),
-        ("nystrom:landmarks=0", "landmarks=0 is out of range; there must be 1 to 65536"),
+        ("nystrom:landmarks=0", "landmarks=0 is out of range; landmarks must be 1 to 65536"),
         ("elu:normalised=maybe", "normalised=maybe is neither yes nor no"),
         ("hedgehog:weight=1", "hedgehog has no parameter weight"),
         ("hedgehog:sofmax=yes", "hedgehog has no parameter sofmax \\(did you mean softmax\\?\\)"),
@@ -688,7 +688,7 @@ def test_performers_linear_attention_is_ours() -> None:
     q, k, v = tokens()
     for name in ("identity-features", "elu", "relu-features", "based", "dpfp"):
         mechanism = feature_map(name)
-        phi_q, phi_k = mechanism.features(q, "query"), mechanism.features(k, "key")
+        phi_q, phi_k = mechanism.compute_features(q, "query"), mechanism.compute_features(k, "key")
         torch.testing.assert_close(mechanism(q, k, v), performer.linear_attention(phi_q, phi_k, v))
         theirs = performer.causal_linear_attention_noncuda(phi_q, phi_k, v, eps=0.0)
         torch.testing.assert_close(mechanism(q, k, v, causal=True), theirs)
@@ -754,7 +754,7 @@ def nystrom_peer(width: int, landmarks: int, q: Tensor, k: Tensor, v: Tensor, it
 def test_nystrom_attentions_parts_are_ours() -> None:
     q, k, v = 2 * signed(2, 1, 32, 6), 2 * signed(2, 1, 32, 6, seed=3), signed(2, 1, 32, 6, seed=4)
     ours = Nystrom(landmarks=4)
-    few_q, few_k = ours.landmarks(q), ours.landmarks(k)
+    few_q, few_k = ours.compute_landmarks(q), ours.compute_landmarks(k)
     out, (to_few, inverse, from_few) = nystrom_peer(6, 4, q, k, v, iterations=40)
     torch.testing.assert_close((q @ few_k.mT).softmax(-1), to_few)
     torch.testing.assert_close((few_q @ k.mT).softmax(-1), from_few)
@@ -799,4 +799,4 @@ def test_these_are_mechanisms() -> None:
     for name in FEATURES + LOW:
         mechanism = mechanism_named(name)
         assert isinstance(mechanism, Mechanism)
-        assert mechanism.normalised is (name in FEATURES)
+        assert mechanism.is_normalised is (name in FEATURES)

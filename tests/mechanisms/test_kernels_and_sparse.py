@@ -77,7 +77,7 @@ def test_unequal_lengths(mechanism: Mechanism, queries: int, keys: int, causal: 
 
 
 def test_blocks_of_queries_do_not_show(mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.mechanisms._base.BLOCK", 37 * 6 * 4)
+    monkeypatch.setattr("separatrix.mechanisms._blocks.MAX_SCORES", 37 * 6 * 4)
     q, k, v = tokens()
     for causal in (False, True):
         slow = mechanism.definition(q, k, v, causal=causal)
@@ -211,17 +211,17 @@ def test_one_token(mechanism: Mechanism) -> None:
         for form in (mechanism, mechanism.definition):
             out = form(q, k, v, causal=causal)
             assert out.isfinite().all()
-            if mechanism.normalised:
+            if mechanism.is_normalised:
                 torch.testing.assert_close(out, v, rtol=8 * EPS, atol=0)
 
 
 def test_normalised_weights_add_up(mechanism: Mechanism) -> None:
-    assert mechanism.normalised == (mechanism.name not in UNNORMALISED)
+    assert mechanism.is_normalised == (mechanism.name not in UNNORMALISED)
     q, k, _ = tokens()
     ones = torch.ones(2, 3, 37, 1, dtype=torch.float64)
     for causal in (False, True):
         out = mechanism(q, k, ones, causal=causal)
-        assert torch.allclose(out, ones, rtol=1e-13, atol=0) == mechanism.normalised
+        assert torch.allclose(out, ones, rtol=1e-13, atol=0) == mechanism.is_normalised
 
 
 def test_sixteen_bits_are_rounded_once(mechanism: Mechanism) -> None:
@@ -331,7 +331,7 @@ def test_entmax_gradients_are_the_packages() -> None:
 
 
 def _blocks(i: int, j: int, n: int, causal: bool) -> bool:
-    own = BlockRandom(block=4, random=2, seed=1).blocks_seen(i // 4, n, causal)
+    own = BlockRandom(block=4, random=2, seed=1).visible_blocks(i // 4, n, causal)
     return j // 4 in own
 
 
@@ -411,14 +411,14 @@ def test_random_blocks(causal: bool) -> None:
     for seed in range(5):
         chosen = BlockRandom(block=4, random=3, seed=seed)
         for own in range(1, 100):
-            seen = chosen.blocks_seen(own, keys, causal)
+            seen = chosen.visible_blocks(own, keys, causal)
             near = {0, own - 1, own, own + 1} & set(range(100))
             others = set(seen) - near
             assert seen == sorted(set(seen))
             assert near <= set(seen) <= set(range(100))
             assert len(others) == (min(3, max(0, own - 2)) if causal else 3)
             assert not causal or all(block < own for block in others)
-            assert seen == BlockRandom(block=4, random=3, seed=seed).blocks_seen(own, keys, causal)
+            assert seen == BlockRandom(block=4, random=3, seed=seed).visible_blocks(own, keys, causal)
             drawn.add((own, *sorted(others)))
     assert len(drawn) > 400
 
@@ -488,8 +488,8 @@ def test_long_windows_touch_few_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ("strided:stride=0", "stride=0 is out of range; stride must be 1 or more"),
         ("block-random:block=0", "block=0 is out of range; block must be 1 or more"),
         ("block-random:random=-1", "random=-1 is out of range; random must be 0 or more"),
-        ("logn-softmax:scale=-1", "scale=-1 is out of range; scale must be between 0 and 1000"),
-        ("sigmoid:bias=1e7", "bias=10000000 is out of range; bias must be between -1e6 and 1e6"),
+        ("logn-softmax:scale=-1", "scale=-1 is out of range; scale must be 0 to 1000"),
+        ("sigmoid:bias=1e7", "bias=10000000 is out of range; bias must be -1e6 to 1e6"),
     ],
 )
 def test_wrong_parameters_get_one_line(spelling: str, line: str) -> None:

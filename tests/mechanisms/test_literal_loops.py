@@ -30,7 +30,7 @@ from separatrix.mechanisms.extras import (
     RIDGES,
     SIGMOID_GATES,
     SLOPES,
-    Sizes,
+    TokenSizes,
 )
 
 Row = list[float]
@@ -277,7 +277,7 @@ def test_blocks_of_queries_are_the_whole(spelling: str, monkeypatch: pytest.Monk
     mechanism = mechanism_named(spelling)
     q, k, v = tokens(40)
     extras = drawn(mechanism, q, k, v)
-    monkeypatch.setattr("separatrix.mechanisms._base.BLOCK", 40 * 6 * 7)
+    monkeypatch.setattr("separatrix.mechanisms._blocks.MAX_SCORES", 40 * 6 * 7)
     same(mechanism(q, k, v, causal=True, **extras), mechanism.definition(q, k, v, causal=True, **extras))
 
 
@@ -385,7 +385,7 @@ def test_slopes_are_those_of_the_paper() -> None:
     q, k, v = (x.repeat(1, 3, 1, 1)[:, :8] for x in tokens())
     alibi, expected = mechanism_named("alibi"), [2.0**-h for h in range(1, 9)]
     assert SLOPES.default(alibi, q, k, v).tolist() == expected
-    assert SLOPES.learned(replace(SIZES, heads=8))(torch.zeros(1, 1, 16)).tolist() == expected
+    assert SLOPES.make_module(replace(SIZES, heads=8))(torch.zeros(1, 1, 16)).tolist() == expected
     found = alibi(q, k, v, causal=True, slopes=torch.full((8,), -math.log(0.9), dtype=torch.float64))
     same(found, mechanism_named("fox:gate=0.9")(q, k, v, causal=True))
     same(alibi(q, k, v, causal=True, slopes=torch.zeros(8)), mechanism_named("softmax")(q, k, v, causal=True))
@@ -517,11 +517,11 @@ def test_softpick_bears_large_and_vanishing_logits() -> None:
     [
         (
             "softmax-sink:sink=1e7",
-            "sink=10000000 is out of range; sink must be none, or between -1e6 and 1e6",
+            "sink=10000000 is out of range; sink must be none, or -1e6 to 1e6",
         ),
         ("softmax-sink:sink=some", "sink=some is not a number"),
-        ("differential:lam=1e7", "lam=10000000 is out of range; lam must be between -1e6 and 1e6"),
-        ("rotary:base=0", "base=0 is out of range; base must be between 1 and 1e12"),
+        ("differential:lam=1e7", "lam=10000000 is out of range; lam must be -1e6 to 1e6"),
+        ("rotary:base=0", "base=0 is out of range; base must be 1 to 1e12"),
         ("fox:gate=0", "gate=0 is out of range; gate must be key, or above 0, up to 1"),
     ],
 )
@@ -544,17 +544,17 @@ def test_rotary_of_nothing_says_so() -> None:
         mechanism_named("rotary:inner=softmaxx")
 
 
-SIZES = Sizes(batch=2, heads=3, tokens=9, width=4, features=5, rank=3, model=16)
+SIZES = TokenSizes(batch=2, heads=3, tokens=9, width=4, features=5, rank=3, model=16)
 
 
 def test_what_is_learned_is_as_in_the_papers() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 9, 16)
-    forget = FORGET_GATES.learned(SIZES)
+    forget = FORGET_GATES.make_module(SIZES)
     weights = forget.state_dict()
     assert (weights["gate.bias"] == 0).all()
     same(forget(x)[..., 0].exp(), torch.sigmoid(x @ weights["gate.weight"].T).permute(0, 2, 1), 1e-5)
-    steps = CHANNEL_STEP_GATES.learned(SIZES)
+    steps = CHANNEL_STEP_GATES.make_module(SIZES)
     weights = steps.state_dict()
     assert weights["down.weight"].shape == (4, 16)
     assert (weights["bias"] == 0).all()
@@ -562,13 +562,13 @@ def test_what_is_learned_is_as_in_the_papers() -> None:
     rate = weights["log_rate"].exp()[:, None]
     assert ((rate >= 1) & (rate <= 16)).all()
     same(steps(x), (-rate * torch.log1p(logits.exp())).permute(0, 2, 1, 3), 1e-5)
-    betas = FACTOR_BETAS.learned(SIZES)
+    betas = FACTOR_BETAS.make_module(SIZES)
     same(betas(0 * x), torch.ones(2, 3, 9, 3))
     assert betas(100 * x).max() > 1.9
     for extra, channels in ((FURTHER_KEYS, 8), (FURTHER_VALUES, 10)):
-        assert extra.learned(SIZES)(x).shape == (2, 3, 9, channels)
-        assert extra.learned(replace(SIZES, rank=1))(x).shape == (2, 3, 9, 0)
-    gates = SIGMOID_GATES.learned(SIZES)
+        assert extra.make_module(SIZES)(x).shape == (2, 3, 9, channels)
+        assert extra.make_module(replace(SIZES, rank=1))(x).shape == (2, 3, 9, 0)
+    gates = SIGMOID_GATES.make_module(SIZES)
     weights = gates.state_dict()
     assert weights["down"].shape == (32, 16)
     start = [-6 + 6 * c / 11 + 0.5 + 2.5 * wave for c, wave in enumerate([-1, -1 / 9, 1 / 9, 1] * 3)]
@@ -580,18 +580,18 @@ def test_what_is_learned_is_as_in_the_papers() -> None:
     same(gates(x).exp(), expected.permute(0, 2, 1, 3), 1e-5)
     start = [-0.19 + 0.3 * wave + 0.4 * (c / 11 - 0.5) for c, wave in enumerate([-1, -1 / 9, 1 / 9, 1] * 3)]
     expected = torch.tensor(start).sigmoid().reshape(3, 1, 4).expand(2, 3, 9, 4)
-    same(RATES.learned(SIZES)(x), expected, 1e-5)
-    removal = REMOVAL.learned(SIZES)(x)
+    same(RATES.make_module(SIZES)(x), expected, 1e-5)
+    removal = REMOVAL.make_module(SIZES)(x)
     assert removal.flatten().tolist() == pytest.approx([0.76 - 0.1 * c / 11 for c in range(12)], abs=1e-6)
-    same(REPLACEMENT.learned(SIZES)(x), torch.full((3, 4), 1.02))
-    same(RIDGES.learned(SIZES)(x), torch.ones(3, 4), 1e-6)
-    same(INPUT_GATES.learned(SIZES)(0 * x), torch.full((2, 3, 9, 1), 0.5))
-    scales = LEVEL_SCALES.learned(SIZES)
+    same(REPLACEMENT.make_module(SIZES)(x), torch.full((3, 4), 1.02))
+    same(RIDGES.make_module(SIZES)(x), torch.ones(3, 4), 1e-6)
+    same(INPUT_GATES.make_module(SIZES)(0 * x), torch.full((2, 3, 9, 1), 0.5))
+    scales = LEVEL_SCALES.make_module(SIZES)
     weights = scales.state_dict()
     assert (weights["levels"] == 1).all()
     logits = (x @ weights["scales.weight"].T).reshape(2, 9, 3, 3).permute(0, 2, 1, 3)
     same(scales(x), torch.log1p(logits.exp()), 1e-5)
-    difference = DIFFERENCE.learned(SIZES)
+    difference = DIFFERENCE.make_module(SIZES)
     a, b, c, d = difference.state_dict()["vectors"].tolist()
     expected = math.exp(dot(a, b)) - math.exp(dot(c, d)) + 0.8
     assert difference(x).tolist() == pytest.approx([expected] * 3, abs=1e-6)

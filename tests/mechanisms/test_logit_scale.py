@@ -138,7 +138,7 @@ def test_a_division_by_the_root_of_the_width_is_seen_behind_anything(name: str) 
 def test_it_is_seen_behind_a_projection_of_the_result(gated: bool) -> None:
     mechanism = as_custom(Projected(result=True, gated=gated))
     scale = measure_logit_scale(mechanism).scale
-    assert (scale is None) == mechanism.fitted.mixes == gated
+    assert (scale is None) == mechanism.attend_any_size.mixes == gated
     assert scale is None or (round(scale.factor, 9), scale.width, scale.undone_by) == (0.25, 16, "sqrt")
 
 

@@ -78,7 +78,7 @@ def test_fast_form_is_the_definition(mechanism: Mechanism, causal: bool, dtype: 
 
 
 def test_blocks_of_queries_do_not_show(mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.mechanisms._base.BLOCK", 37 * 6 * 4)
+    monkeypatch.setattr("separatrix.mechanisms._blocks.MAX_SCORES", 37 * 6 * 4)
     q, k, v = tokens()
     for causal in (False, True):
         torch.testing.assert_close(
@@ -195,7 +195,7 @@ def test_sixteen_bit_sums_do_not_overflow() -> None:
 
 NEW = """\"\"\"The mean of all values.\"\"\"
 
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, safe_divide
 
 
 class Uniform(StreamedMechanism):
@@ -204,7 +204,7 @@ class Uniform(StreamedMechanism):
     source = "tests"
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        return over(copies, copies.sum(-1, keepdim=True)).expand(logits.shape)
+        return safe_divide(copies, copies.sum(-1, keepdim=True)).expand(logits.shape)
 """
 
 

@@ -98,13 +98,13 @@ def test_padding_and_undoing_projections_leave_attention(features: int) -> None:
     """What is read of a module with learned projections is what its weights of the tokens make of values."""
     module = Projected()
     q, k, v = tokens(5, features)
-    found = wrap(module).fitted(q, k, v)
+    found = wrap(module).attend_any_size(q, k, v)
     inside = module.double()
     padded = [nn.functional.pad(x, (0, 19)) for x in (q, k)]
     logits = inside.q(padded[0]) @ inside.k(padded[1]).mT / 24**0.5
     assert torch.allclose(found, logits.softmax(-1) @ v, atol=1e-9)
     with pytest.raises(UsageError, match="takes width 24, and queries and keys have 30 here"):
-        wrap(module).fitted(*tokens(30))
+        wrap(module).attend_any_size(*tokens(30))
 
 
 def test_nothing_is_padded_unless_asked() -> None:
@@ -119,7 +119,7 @@ def test_a_width_that_is_a_multiple_of_eight() -> None:
 
     for width in (3, 8, 30, 102):
         q, k, v = tokens(width)
-        assert torch.allclose(wrap(attend).fitted(q, k, v), Softmax()(q, k, v))
+        assert torch.allclose(wrap(attend).attend_any_size(q, k, v), Softmax()(q, k, v))
 
 
 def test_heads_are_found_in_the_module() -> None:
@@ -133,7 +133,7 @@ def test_heads_are_found_in_the_module() -> None:
 def test_tokens_without_heads() -> None:
     found, (q, k, v) = wrap(without_heads), tokens(4)
     q, k, v = (x.expand(2, 3, -1, -1) * torch.arange(1, 4)[:, None, None] for x in (q, k, v))
-    assert torch.allclose(found.fitted(q, k, v), Softmax()(q, k, v))
+    assert torch.allclose(found.attend_any_size(q, k, v), Softmax()(q, k, v))
     assert not found.takes_counts
 
 
@@ -162,12 +162,12 @@ def test_multihead_attention_of_torch(first: bool) -> None:
         found(q, k, v, causal=True)[..., :5, :], found(q, k, later, causal=True)[..., :5, :]
     )
     weights = inner(*given)[1]
-    assert torch.allclose(found.fitted(q, k, v)[0, 0], weights[0] @ v[0, 0], atol=1e-9)
+    assert torch.allclose(found.attend_any_size(q, k, v)[0, 0], weights[0] @ v[0, 0], atol=1e-9)
 
 
 def test_several_heads_that_are_mixed_are_not_read() -> None:
     with pytest.raises(UsageError, match=r"mixes values: .* make it with one head"):
-        wrap(nn.MultiheadAttention(12, 3)).fitted(*tokens(4))
+        wrap(nn.MultiheadAttention(12, 3)).attend_any_size(*tokens(4))
 
 
 def test_classes_are_made_with_words() -> None:

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Causality, Mechanism, examples, mechanism_named
-from separatrix.mechanisms.extras import DIRECTIONS, PATH_BETA, SECOND_KEYS, SECOND_VALUES, Sizes
+from separatrix.mechanisms.extras import DIRECTIONS, PATH_BETA, SECOND_KEYS, SECOND_VALUES, TokenSizes
 
 Row = list[float]
 Rows = list[Row]
-SIZES = Sizes(batch=2, heads=3, tokens=9, width=4, features=5, model=16)
+SIZES = TokenSizes(batch=2, heads=3, tokens=9, width=4, features=5, model=16)
 
 
 def tokens(n: int = 11, width: int = 4, features: int = 3) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,7 +149,7 @@ def test_blocks_of_queries_are_the_whole(spelling: str, rows: int, monkeypatch: 
     mechanism = mechanism_named(spelling)
     q, k, v = tokens(75)
     extras = drawn(mechanism, q, k, v)
-    monkeypatch.setattr("separatrix.mechanisms._base.BLOCK", 75 * 6 * rows)
+    monkeypatch.setattr("separatrix.mechanisms._blocks.MAX_SCORES", 75 * 6 * rows)
     expected = mechanism.definition(q, k, v, causal=True, **extras)
     same(mechanism(q, k, v, causal=True, **extras), expected)
     same(mechanism(q[..., 40:, :], k, v, causal=True, first=40, **extras), expected[..., 40:, :])
@@ -160,12 +160,12 @@ def test_blocks_of_queries_are_the_whole(spelling: str, rows: int, monkeypatch: 
 
 def test_the_paths_of_keys_are_those_of_the_delta_rule() -> None:
     """Without softmax, with beta on the values and w the key, PaTH's logits make up the delta rule."""
-    from separatrix.mechanisms.positional.path import chunks_of
+    from separatrix.mechanisms.positional.path import build_chunks
     from separatrix.mechanisms.recurrent.delta import unit
 
     q, k, v = tokens(70)
     k, beta = unit(k), drawn(mechanism_named("path"), q, k, v)["beta"]
-    logits = chunks_of(k, k, beta).logits(q, 0)[..., :70].tril()
+    logits = build_chunks(k, k, beta).logits(q, 0)[..., :70].tril()
     same(logits @ (beta * v), mechanism_named("delta")(q, k, v, causal=True, beta=beta), 1e-10)
 
 
@@ -321,7 +321,7 @@ def test_alibi_is_for_every_kernel(inner: str) -> None:
     if of.family not in FADING or of.name in TOKEN_CHOSEN:
         with pytest.raises(UsageError) as caught:
             mechanism_named(f"alibi:inner={inner}")
-        line = "alibi fades the logits or scores of a kernel, a feature map or a pattern of places; "
+        line = "alibi fades the logits or scores of a kernel, a feature map or a pattern of positions; "
         assert str(caught.value) == f"{line}{inner} ({of.family}) is none of these"
         return
     alibi = mechanism_named(f"alibi:inner={inner}")
@@ -331,7 +331,7 @@ def test_alibi_is_for_every_kernel(inner: str) -> None:
     expected = of(q, k, v, causal=True, **extras)
     same(alibi(q, k, v, causal=True, slopes=torch.zeros(3), **extras), expected)
     assert not torch.allclose(alibi(q, k, v, causal=True, **extras)[..., 4:, :], expected[..., 4:, :])
-    if alibi.normalised:
+    if alibi.is_normalised:
         same(alibi(q, k, v, causal=True, slopes=torch.full((3,), 1e4), **extras), v)
     here = torch.tensor([[True] * 9, [True, False, True, True, False, True, True, True, False]])
     found = alibi(q, k, v, causal=True, present=here, **extras)[1][:, here[1]]
@@ -386,9 +386,9 @@ def test_every_family_is_asked() -> None:
 @pytest.mark.parametrize(
     ("spelling", "line"),
     [
-        ("path:beta=3", "beta=3 is out of range; beta must be between 0 and 2"),
+        ("path:beta=3", "beta=3 is out of range; beta must be 0 to 2"),
         ("simplicial:window=0", "window=0 is out of range; window must be 1 or more"),
-        ("simplicial:second=two", "second=two is unknown; second keys are key, or one"),
+        ("simplicial:second=two", "second=two is not one of key or one"),
         ("block-routing:block=0", "block=0 is out of range; block must be 1 or more"),
         ("block-routing:k=0", "k=0 is out of range; k must be 1 or more"),
     ],
@@ -425,17 +425,17 @@ def test_wrong_extras_are_refused_in_one_line(name: str, extra: dict[str, Tensor
 def test_what_is_learned_is_as_in_the_papers() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 9, 16)
-    directions = DIRECTIONS.learned(SIZES)
+    directions = DIRECTIONS.make_module(SIZES)
     weights = directions.state_dict()
     assert weights["down.weight"].shape == (32, 16)
     expected = (x @ weights["down.weight"].T @ weights["up.weight"].T).reshape(2, 9, 3, 4)
     same(directions(x), expected.permute(0, 2, 1, 3), 1e-5)
-    betas = PATH_BETA.learned(SIZES)
+    betas = PATH_BETA.make_module(SIZES)
     assert (betas.state_dict()["strength.bias"] == 0).all()
     same(betas(0 * x), torch.ones(2, 3, 9, 1))
     assert betas(100 * x).max() > 1.9
     for extra, offset in ((SECOND_KEYS, 1 / 4), (SECOND_VALUES, 1.0)):
-        learned = extra.learned(SIZES)
+        learned = extra.make_module(SIZES)
         same(learned(0 * x), torch.full(extra.shape(SIZES), offset))
         weight = learned.state_dict()["weight"]
         same(learned(x).transpose(1, 2).flatten(2), x @ weight.T + offset, 1e-5)

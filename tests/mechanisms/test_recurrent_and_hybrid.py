@@ -76,7 +76,7 @@ def tokens(
 
 def tokens_for(mechanism: RecurrentMechanism, **shape: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Positive logits where a row is divided by their sum."""
-    return tokens(positive=mechanism.normalised, **shape)
+    return tokens(positive=mechanism.is_normalised, **shape)
 
 
 def gates(k: Tensor, channels: int, lowest: float = -2.0) -> Tensor:
@@ -393,10 +393,10 @@ def test_what_is_refused(mechanism: RecurrentMechanism) -> None:
         ("kda:gate=2", "gate=2 is out of range; gate must be key, or above 0, up to 1"),
         ("deltaproduct:factors=0", "factors=0 is out of range; factors must be 1 or more"),
         ("deltaproduct:beta=3", "beta=3 is out of range; beta must be above 0, up to 2"),
-        ("rwkv7:rate=2", "rate=2 is out of range; rate must be between 0 and 1"),
-        ("mesanet:ridge=0", "ridge=0 is out of range; ridge must be between 1e-12 and 1e12"),
-        ("log-linear:levels=1", "levels=1 is out of range; levels must be between 2 and 53"),
-        ("log-linear:share=2", "share=2 is out of range; share must be between 0 and 1"),
+        ("rwkv7:rate=2", "rate=2 is out of range; rate must be 0 to 1"),
+        ("mesanet:ridge=0", "ridge=0 is out of range; ridge must be 1e-12 to 1e12"),
+        ("log-linear:levels=1", "levels=1 is out of range; levels must be 2 to 53"),
+        ("log-linear:share=2", "share=2 is out of range; share must be 0 to 1"),
         (
             "multiscale-retention:decay=2",
             "decay=2 is out of range; decay must be scales, or above 0, up to 1",

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from separatrix.analysis.costs.memory import peak_bytes
-from separatrix.mechanisms import Causality, Mechanism, _base, _running, examples, mechanism_named
-from separatrix.mechanisms._recomputed import recomputed
+from separatrix.mechanisms import Causality, Mechanism, _blocks, _running_sums, examples, mechanism_named
+from separatrix.mechanisms._recompute import recompute
 from separatrix.mechanisms.features import _base as features_base
 from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.features.hedgehog import Hedgehog
@@ -41,9 +41,9 @@ FUSED = {
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few tokens at a time, so that short inputs have many parts."""
-    monkeypatch.setattr(_base, "BLOCK", 1000)
-    monkeypatch.setattr(_running, "CACHED", 1)
-    monkeypatch.setattr(features_base, "CACHED", 100)
+    monkeypatch.setattr(_blocks, "MAX_SCORES", 1000)
+    monkeypatch.setattr(_running_sums, "MAX_CACHED_NUMBERS", 1)
+    monkeypatch.setattr(features_base, "MAX_CACHED_NUMBERS", 100)
     monkeypatch.setattr(RecurrentMechanism, "tokens_per_run", lambda self, k: 16)
 
 
@@ -151,7 +151,7 @@ def test_memory_of_backward_is_linear_in_the_tokens(
     spelling: str, gaps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted as torch makes and frees tensors, forward and backward together."""
-    monkeypatch.setattr(_base, "BLOCK", 1 << 15)
+    monkeypatch.setattr(_blocks, "MAX_SCORES", 1 << 15)
     mechanism, peaks = mechanism_named(spelling), []
     if gaps and not mechanism.takes_present:
         pytest.skip("the present tokens are attended alone")
@@ -175,21 +175,21 @@ def test_a_part_is_computed_again_when_its_gradient_is_due() -> None:
         return x * y, x.square()
 
     x, y = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0)
-    product, square = recomputed(part, x, None, y)
+    product, square = recompute(part, x, None, y)
     assert calls == [False]
     assert torch.autograd.grad(square, x, retain_graph=True) == (torch.tensor(6.0),)
     assert torch.autograd.grad(product + square, x) == (torch.tensor(8.0),)
     assert calls == [False, True, True]
     with torch.no_grad():
-        recomputed(part, x, None, y)
-    recomputed(part, x.detach(), None, y)
+        recompute(part, x, None, y)
+    recompute(part, x.detach(), None, y)
     assert calls[3:] == [False, True]
 
 
 def test_inputs_changed_before_backward_are_noticed() -> None:
     x = torch.ones(2, requires_grad=True)
     y = 2 * x
-    out = recomputed(torch.sin, y)
+    out = recompute(torch.sin, y)
     y.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
@@ -198,7 +198,7 @@ def test_inputs_changed_before_backward_are_noticed() -> None:
 def test_a_gate_that_comes_from_the_key_counts_once_in_second_derivatives() -> None:
     """An input that another input was made from is not differentiated through it."""
     k = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda k: recomputed(torch.mul, k, k.sin()), k)
+    assert torch.autograd.gradgradcheck(lambda k: recompute(torch.mul, k, k.sin()), k)
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -214,7 +214,7 @@ def test_gradients_of_what_was_attended_under_autocast_are_in_full_precision() -
 
 def test_parts_are_computed_again_in_full_precision_under_autocast() -> None:
     x, y = (each[0, 0].requires_grad_() for each in tokens(4, dtype=torch.float32)[:2])
-    out = recomputed(torch.matmul, x, y)
+    out = recompute(torch.matmul, x, y)
     expected = torch.autograd.grad((x @ y).square().sum(), (x, y))
     slope = 2 * (x @ y).detach()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -244,7 +244,7 @@ def test_transforms_of_torch_see_every_operation(spelling: str) -> None:
 def test_held_weights_have_gradients() -> None:
     q, k, v = tokens(100)
     weight = torch.eye(4, dtype=torch.float64, requires_grad=True)
-    mechanism = Hedgehog.weighted(weight)
+    mechanism = Hedgehog.with_weight(weight)
     one, other = (
         torch.autograd.grad(form(q, k, v, causal=True).square().sum(), weight)[0]
         for form in (mechanism, mechanism.definition)

@@ -14,10 +14,10 @@ import pytest
 LENGTH = 8192
 PROGRAM = """
 import os, sys, torch
-from separatrix.mechanisms import _base, mechanism_named
+from separatrix.mechanisms import _blocks, mechanism_named
 
 torch.set_num_threads(1)
-_base.BLOCK = 1 << 16  # so that there are many blocks
+_blocks.MAX_SCORES = 1 << 16  # so that there are many blocks
 mechanism, backward = mechanism_named(sys.argv[1]), sys.argv[2] == "backward"
 
 def kib(name):

@@ -164,7 +164,7 @@ def test_weights_are_found_in_what_is_no_module(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_learned_maps_are_spelled_otherwise() -> None:
-    one, other = (Hedgehog.weighted(scale * torch.eye(3)).spelled for scale in (1, 2))
+    one, other = (Hedgehog.with_weight(scale * torch.eye(3)).spelled for scale in (1, 2))
     assert len({one, other, Hedgehog().spelled}) == 3
     assert Hedgehog().spelled == "hedgehog"
 

@@ -314,7 +314,7 @@ def map_point(name: str, q: Tensor, k: Tensor) -> Point:
     """Check that the rank is at most the number of features, and permutations are as far off as that says."""
     mechanism = mechanism_named(name)
     assert isinstance(mechanism, FeatureMechanism)
-    features, matrix = mechanism.features(k, "key").shape[-1], attention_matrix(mechanism, q, k)
+    features, matrix = mechanism.compute_features(k, "key").shape[-1], attention_matrix(mechanism, q, k)
     matrix_rank, away = rank(matrix), distance_to_permutation(matrix)
     excess = away - math.sqrt(TOKENS - min(features, TOKENS))
     holds = matrix_rank <= features < TOKENS and excess >= 0

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.extras import Extra, Sizes
+from separatrix.mechanisms.extras import Extra, TokenSizes
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
 MOST_TOKENS = 1100
@@ -121,7 +121,7 @@ def extras_of(
     return {extra.name: _of_call(extra, sizes, changed, kept) for extra in mechanism.extras}
 
 
-def _of_call(extra: Extra, sizes: Sizes, changed: Tensor | None, kept: Tensor | None) -> Tensor:
+def _of_call(extra: Extra, sizes: TokenSizes, changed: Tensor | None, kept: Tensor | None) -> Tensor:
     longest = replace(sizes, batch=1, tokens=max(MOST_TOKENS, sizes.tokens))
     if not extra.per_token:
         return _draw(extra, longest, 1)[tuple(slice(size) for size in extra.shape(sizes))]
@@ -132,5 +132,5 @@ def _of_call(extra: Extra, sizes: Sizes, changed: Tensor | None, kept: Tensor | 
 
 
 @lru_cache(maxsize=64)
-def _draw(extra: Extra, sizes: Sizes, seed: int) -> Tensor:
+def _draw(extra: Extra, sizes: TokenSizes, seed: int) -> Tensor:
     return extra.draw(sizes, torch.Generator().manual_seed(seed))

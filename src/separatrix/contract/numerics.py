@@ -179,7 +179,7 @@ def _generators() -> dict[str, object]:
 @check("permutation")
 def normalised(mechanism: Mechanism) -> None:
     """The weights of every row add up to 1, where the mechanism says so."""
-    if not mechanism.normalised:
+    if not mechanism.is_normalised:
         _require_nowhere_normalised(mechanism)
         raise Skipped("it does not say that its weights add up to 1")
     if drawing():  # a sink or a difference that is learned leaves less than 1

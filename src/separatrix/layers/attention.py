@@ -20,7 +20,7 @@ from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.decoding import Past, positions_of
 from separatrix.mechanisms.drawn_weights import seed_unless_given
-from separatrix.mechanisms.extras import Extra, Sizes, described
+from separatrix.mechanisms.extras import Extra, TokenSizes, describe_value
 from separatrix.mechanisms.how_called import is_lazy
 
 
@@ -92,7 +92,7 @@ class Attention(Measured):
         self.back = nn.Linear(width, width, bias=False)
         with _generator(seed + 1):
             self.learned = nn.ModuleDict(
-                {extra.name: extra.learned(self._sizes(extra)) for extra in self.mechanism.extras}
+                {extra.name: extra.make_module(self._sizes(extra)) for extra in self.mechanism.extras}
             )
         if isinstance(self.mechanism, CustomMechanism) and isinstance(self.mechanism.attend, nn.Module):
             self.attend = self.mechanism.attend
@@ -159,7 +159,7 @@ class Attention(Measured):
         out = self.mechanism(q[..., first:, :], k, v, causal=False, first=first, present=present, **extras)
         return out[..., skipped - first :, :], None
 
-    def _sizes(self, extra: Extra) -> Sizes:
+    def _sizes(self, extra: Extra) -> TokenSizes:
         """The sizes that a learned extra is made for."""
         key, value = (
             torch.empty(1, self.heads, self.length or 1, size, device="meta")
@@ -177,7 +177,7 @@ class Attention(Measured):
 
     def _check_input(self, x: Any, present: Any, cache: Any) -> None:
         if not isinstance(x, torch.Tensor) or x.ndim != 3 or x.shape[-1] != self.width:
-            raise UsageError(f"x must have shape (batch, tokens, {self.width}), not {described(x)}")
+            raise UsageError(f"x must have shape (batch, tokens, {self.width}), not {describe_value(x)}")
         wanted = tuple(x.shape[:2])
         if present is not None and (
             not isinstance(present, torch.Tensor)
@@ -185,7 +185,7 @@ class Attention(Measured):
             or present.shape != wanted
         ):
             raise UsageError(
-                f"present must be bool of shape {wanted}, batch and tokens, not {described(present)}"
+                f"present must be bool of shape {wanted}, batch and tokens, not {describe_value(present)}"
             )
         if self.length is not None and x.shape[1] > self.length:
             raise UsageError(f"x has {x.shape[1]} tokens; this layer was made for length={self.length}")
@@ -193,7 +193,7 @@ class Attention(Measured):
             return
         if not self.causal:
             raise UsageError("a layer that is not causal has no cache: tokens to come change those before")
-        if not isinstance(cache, Cache) or cache.places.shape != x.shape[:1]:
+        if not isinstance(cache, Cache) or cache.lengths.shape != x.shape[:1]:
             raise UsageError(f"cache must be what this layer returned for a batch of {x.shape[0]}")
         if not self._returned(cache):
             raise UsageError("cache must be what this layer returned, not one of another mechanism or sizes")
@@ -217,7 +217,7 @@ class Attention(Measured):
         if not tokens:
             return 0
         values, dtype = self.width // self.heads, self.project.weight.dtype
-        kept = self.mechanism.kept_after(tokens, self.heads, self.key_width, values, dtype)
+        kept = self.mechanism.decoding_memory(tokens, self.heads, self.key_width, values, dtype)
         tail = 0 if self.convolve is None else (self.convolve.size - 1) * sum(self.channels)
         return kept.layer_bytes + tail * dtype.itemsize
 
@@ -239,7 +239,7 @@ def _attending(mechanism: Any, key_width: int) -> Mechanism:
 def _check_constants(mechanism: Mechanism) -> None:
     """Refuse a constant in the place of what the layer learns: it would change nothing."""
     for extra in mechanism.extras:
-        name = extra.constant or extra.name
+        name = extra.parameter or extra.name
         shown = mechanism.parameters.shown()
         if (
             name in mechanism.parameters.model_fields_set

@@ -24,4 +24,4 @@ class Cache(Past):
     @classmethod
     def after(cls, past: Past, tail: Tensor | None) -> Cache:
         """What a mechanism keeps, with the tail of the convolution."""
-        return cls(past.places, past.state, past.keys, past.values, past.present, past.extras, tail)
+        return cls(past.lengths, past.state, past.keys, past.values, past.present, past.extras, tail)

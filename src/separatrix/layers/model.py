@@ -15,7 +15,7 @@ from separatrix.layers.attention import Attention, check_natural
 from separatrix.layers.cache import Cache
 from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, keeping_size
-from separatrix.mechanisms.extras import described
+from separatrix.mechanisms.extras import describe_value
 
 Caches = Sequence[Cache | None]
 
@@ -144,13 +144,15 @@ class Model(Measured):
         if isinstance(self.inputs, nn.Embedding):
             whole = isinstance(x, torch.Tensor) and x.ndim == 2 and x.dtype in (torch.int64, torch.int32)
             if not whole:
-                raise UsageError(f"x must be symbols, int64 of shape (batch, tokens), not {described(x)}")
+                raise UsageError(
+                    f"x must be symbols, int64 of shape (batch, tokens), not {describe_value(x)}"
+                )
             most = self.inputs.num_embeddings
             if x.numel() and not bool(((x >= 0) & (x < most)).all()):
                 raise UsageError(f"x has symbols outside 0 to {most - 1}; vocabulary={most}")
         elif not isinstance(x, torch.Tensor) or x.ndim != 3 or x.shape[-1] != self.inputs.in_features:
             wanted = f"(batch, tokens, {self.inputs.in_features})"
-            raise UsageError(f"x must have shape {wanted}, not {described(x)}")
+            raise UsageError(f"x must have shape {wanted}, not {describe_value(x)}")
         if cache is not None and (not isinstance(cache, Sequence) or len(cache) != len(self.blocks)):
             raise UsageError(
                 f"cache must be what this model returned, one for each of {len(self.blocks)} blocks"

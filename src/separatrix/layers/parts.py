@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from separatrix.core.tensors import Bool, Float, Int64, Tensor
-from separatrix.mechanisms._request import widened
+from separatrix.mechanisms._methods import upcast
 
 Tokens = Float[Tensor, "batch tokens channels"]
 Heads = Float[Tensor, "batch heads tokens width"]
@@ -32,7 +32,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
         """The tokens at root mean square 1, in their own dtype."""
-        wide = widened(x)[0]
+        wide = upcast(x)[0]
         size = (wide.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
         return (wide * size * self.weight).to(x.dtype)
 
@@ -46,7 +46,7 @@ def rotated(x: Heads, places: Int64[Tensor, "batch tokens"], base: float) -> Hea
     rates = base ** (-torch.arange(half, dtype=torch.float64, device=x.device) / half)
     angles = places[:, None, :, None] * rates
     cos, sin = angles.cos(), angles.sin()
-    wide = widened(x)[0]
+    wide = upcast(x)[0]
     cos, sin = cos.to(wide), sin.to(wide)
     one, other = wide[..., :half], wide[..., half:]
     return torch.cat([one * cos - other * sin, one * sin + other * cos], dim=-1).to(x.dtype)
@@ -66,7 +66,7 @@ class ShortConvolution(nn.Module):
 
     def _mixed(self, x: Tokens) -> Tokens:
         """Every token with those before it, summed shift by shift: twice as fast as a grouped convolution."""
-        wide, count = widened(x)[0], x.shape[1] - self.size + 1
+        wide, count = upcast(x)[0], x.shape[1] - self.size + 1
         first, *others = self.weight[:, 0].to(wide).unbind(-1)
         mixed = wide[:, :count] * first
         for shift, weight in enumerate(others, 1):

@@ -1,8 +1,9 @@
-"""How tokens attend: the registered mechanisms, and how one is named."""
+"""Attention mechanisms: the registered ones, and how they are named."""
 
 from __future__ import annotations
 
-from separatrix.mechanisms._base import AskedLast, Causality, Mechanism, ScoreMechanism
+from separatrix.mechanisms._base import Mechanism, ScoreMechanism
+from separatrix.mechanisms._positions import Causality, LastQueryMode
 from separatrix.mechanisms.kernels.linear import Linear
 from separatrix.mechanisms.kernels.power import Power
 from separatrix.mechanisms.kernels.softmax import Softmax
@@ -11,8 +12,8 @@ from separatrix.mechanisms.load import MECHANISMS, examples, mechanism_from, mec
 
 __all__ = [
     "MECHANISMS",
-    "AskedLast",
     "Causality",
+    "LastQueryMode",
     "Linear",
     "Mechanism",
     "Power",

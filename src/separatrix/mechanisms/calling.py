@@ -43,13 +43,13 @@ def calling_of(mechanism: Mechanism) -> Calling:
     if not isinstance(mechanism, CustomMechanism):
         return Calling(mechanism)
     measured = measure_logit_scale(mechanism)
-    notes = mechanism.fitted.notes
+    notes = mechanism.attend_any_size.notes
     if drawn := drawn_note(mechanism):
         notes.append(drawn)
     elif measured.scale is None and held_by(mechanism.attend):
         notes.append("It has weights of its own: what follows is about these.")
     # Where values are mixed there is no verdict that could depend on the scale.
-    return Calling(mechanism, measured.scale, tuple(notes), measured.known or mechanism.fitted.mixes)
+    return Calling(mechanism, measured.scale, tuple(notes), measured.known or mechanism.attend_any_size.mixes)
 
 
 def drawn_note(mechanism: CustomMechanism) -> str:

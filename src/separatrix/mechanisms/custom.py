@@ -12,19 +12,16 @@ from separatrix.core.errors import WrongResult, note_theirs, one_line, raised
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
-from separatrix.mechanisms._base import (
-    AskedLast,
-    Attended,
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._methods import fill_extras
+from separatrix.mechanisms._positions import (
+    CallOptions,
     Causality,
-    Counts,
-    Keys,
-    Mechanism,
-    Queries,
-    Values,
+    LastQueryMode,
+    call_with_positions,
     check_request,
 )
-from separatrix.mechanisms._places import placed
-from separatrix.mechanisms._request import filled
+from separatrix.mechanisms._types import Attended, Counts, Keys, Queries, Values
 from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
 from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result
@@ -124,14 +121,14 @@ class CustomMechanism(Mechanism):
         return _trained(self.attend, self.name, self.parameters.chosen(), self.made_with)
 
     @cached_property
-    def fitted(self) -> Fitted:
+    def attend_any_size(self) -> Fitted:
         """The same, but that tokens of other sizes than its own are made to fit."""
         return Fitted(self)
 
     @property
-    def magnified_by_fitting(self) -> float:
+    def resizing_error_factor(self) -> float:
         """How many times undoing a map of values magnifies rounding."""
-        return self.fitted.magnified
+        return self.attend_any_size.magnified
 
     @cached_property
     def _adds_up(self) -> bool:
@@ -143,7 +140,7 @@ class CustomMechanism(Mechanism):
             return False
 
     @property
-    def normalised(self) -> bool:
+    def is_normalised(self) -> bool:
         """Whether the weights added up to 1 on seeded tokens, unless it says so itself."""
         return self._adds_up if self.said_normalised is None else self.said_normalised
 
@@ -161,13 +158,13 @@ class CustomMechanism(Mechanism):
             return self.order_free(length, width)
         return self._seen(observed.minds_no_order_before, length, width)
 
-    def asked_last(self, length: int, width: int) -> AskedLast:
+    def last_query_mode(self, length: int, width: int) -> LastQueryMode:
         """How a query after so many tokens may be asked alone, as was seen on seeded ones."""
         if self._seen(observed.last_alone, length, width):
-            return AskedLast.ALONE
+            return LastQueryMode.ALONE
         if self._seen(observed.last_reversed, length, width):
-            return AskedLast.REVERSED
-        return AskedLast.AFTER_OTHERS
+            return LastQueryMode.REVERSED
+        return LastQueryMode.AFTER_OTHERS
 
     @cached_property
     def holds_scores(self) -> bool:
@@ -187,9 +184,9 @@ class CustomMechanism(Mechanism):
             return False
         key = (seen.__name__, length, width)
         if key not in self._seen_free:
-            attend = partial(self.fitted, causal=self.causality is Causality.ALWAYS)
+            attend = partial(self.attend_any_size, causal=self.causality is Causality.ALWAYS)
             with torch.no_grad():
-                allowed = observed.ROUNDINGS * self.magnified_by_fitting
+                allowed = observed.ROUNDINGS * self.resizing_error_factor
                 self._seen_free[key] = seen(attend, observed.Sizes(width, width, 1), length, allowed)
         return self._seen_free[key]
 
@@ -209,33 +206,23 @@ class CustomMechanism(Mechanism):
         for name in more:
             if name not in self.takes_by_name:
                 raise UsageError(f"{self.spelled} does not take {name}")
-        return placed(
-            self,
-            lambda q, k, v, counts, options, given: self._attended(q, k, v, counts, causal, options, given),
-            *(q, k, v, counts, causal, first, present, more),
-        )
+        options = CallOptions(counts, causal, first, present)
+        return call_with_positions(self, self._attended, q, k, v, options, more)
 
     __call__ = definition
 
     def _attended(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        counts: Tensor | None,
-        causal: bool,
-        options: dict[str, Any],
-        given: dict[str, Any],
+        self, q: Tensor, k: Tensor, v: Tensor, options: CallOptions, given: dict[str, Any]
     ) -> Tensor:
         declared = {extra.name for extra in self.extras}
-        known = filled(self, q, k, v, {name: x for name, x in given.items() if name in declared})
-        options = {**options, **given, **known}
-        if counts is not None:
-            options["counts"] = counts
+        known = fill_extras(self, q, k, v, {name: x for name, x in given.items() if name in declared})
+        named = {**options.positions(), **given, **known}
+        if options.counts is not None:
+            named["counts"] = options.counts
         if self.flag:
-            options[self.flag] = causal
+            named[self.flag] = options.causal
         try:
-            return self._called(q, k, v, options)
+            return self._called(q, k, v, named)
         except Exception as error:
             other = self._other_sizes(q, v)
             if not other:

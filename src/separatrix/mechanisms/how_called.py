@@ -11,10 +11,9 @@ from pydantic import BeforeValidator
 
 from separatrix.core.errors import WrongResult, note_theirs, raised
 from separatrix.core.numbers.exact import parse_exact
-from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError
+from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError, between
 from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
-from separatrix.mechanisms._limits import SEED, least
 
 SQRT, WIDTH = "sqrt", "width"
 WIDTH_FACTORS: dict[str, Callable[[int], float]] = {SQRT: lambda width: width**0.5, WIDTH: float}
@@ -23,6 +22,14 @@ WIDTH_FACTORS: dict[str, Callable[[int], float]] = {SQRT: lambda width: width**0
 
 def _scale(value: object) -> Fraction | str:
     return value if isinstance(value, str) and value in WIDTH_FACTORS else parse_exact(value, "scale")
+
+
+def _at_least(name: str, bound: int) -> Constraint:
+    return Constraint(
+        (name,),
+        lambda p: getattr(p, name) >= bound,
+        lambda p: f"{name}={getattr(p, name)} is out of range; {name} must be {bound} or more",
+    )
 
 
 class HowCalled(Parameters):
@@ -35,9 +42,9 @@ class HowCalled(Parameters):
     scale: Annotated[Fraction | str | None, BeforeValidator(_scale)] = None
     seed: Natural | None = None
     constraints: ClassVar[tuple[Constraint, ...]] = (
-        least("width", 1),
-        least("heads", 1),
-        SEED,
+        _at_least("width", 1),
+        _at_least("heads", 1),
+        between("seed", 0, 2**63 - 1),
         Constraint(
             ("scale",),
             lambda p: p.scale in WIDTH_FACTORS or p.scale > 0,

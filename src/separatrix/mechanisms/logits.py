@@ -18,7 +18,7 @@ from typing import Any
 
 from separatrix.core.tensors import Tensor, functional, torch
 from separatrix.mechanisms import observed
-from separatrix.mechanisms._places import Causality
+from separatrix.mechanisms._positions import Causality
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.how_called import SQRT, WIDTH_FACTORS
 
@@ -266,7 +266,7 @@ def _profile(mechanism: CustomMechanism, q: Tensor, k: Tensor) -> Tensor:
 
 def _ignores_scale(mechanism: CustomMechanism) -> bool:
     """Whether queries of another size give the same result, as where queries are brought to length 1."""
-    q, k, v = observed.tokens(mechanism.fitted.sizes)
+    q, k, v = observed.tokens(mechanism.attend_any_size.sizes)
     try:
         return observed.alike(_usual(mechanism, 2 * q, k, v), _usual(mechanism, q, k, v))
     except Exception:
@@ -275,7 +275,7 @@ def _ignores_scale(mechanism: CustomMechanism) -> bool:
 
 def _usual(mechanism: CustomMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     with torch.no_grad():
-        return mechanism.fitted(q, k, v, causal=mechanism.causality is Causality.ALWAYS)
+        return mechanism.attend_any_size(q, k, v, causal=mechanism.causality is Causality.ALWAYS)
 
 
 def _same(found: float, expected: float) -> bool:

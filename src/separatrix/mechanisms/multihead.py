@@ -16,7 +16,7 @@ class Multihead(nn.Module):
         self.inner = inner
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
-        """The result of the module, without its weights."""
+        """Return the output of the module, without its weights."""
         mask = None
         if is_causal:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).triu(1)

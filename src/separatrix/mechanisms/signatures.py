@@ -8,7 +8,7 @@ from typing import Any
 
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import torch
-from separatrix.mechanisms._places import Causality
+from separatrix.mechanisms._positions import Causality
 from separatrix.mechanisms.extras import Extra
 
 SIGNATURE = "(q, k, v, counts=None, causal=False)"

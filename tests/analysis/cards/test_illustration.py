@@ -75,7 +75,7 @@ def test_weights_and_neurons_are_those_of_the_network(found: Illustration) -> No
         network = FourLayerNetwork.draw(mechanism, construction, SEED)
         for label, weights in zip((0, 1), picture.weights, strict=True):
             assert (picture.fire_counts[label] > 0) == fires(network, construction, label)
-            if mechanism.normalised:
+            if mechanism.is_normalised:
                 assert sum(weights[0]) == pytest.approx(1)
 
 

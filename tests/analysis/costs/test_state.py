@@ -72,7 +72,7 @@ def test_feature_maps_need_no_more_than_sums_of_the_shape_of_their_features(mech
     if not mechanism.permutation_equivariant:
         assert found.kind == CACHE
         return
-    features = mechanism.features(torch.rand(1, 1, 1, WIDTH), "key").shape[-1]
+    features = mechanism.compute_features(torch.rand(1, 1, 1, WIDTH), "key").shape[-1]
     assert found.kind == STATE
     assert found.bytes >= HEADS * features * (WIDTH + 1) * 4
     assert decoding_state(mechanism, 2 * 10**6, HEADS, WIDTH, torch.bfloat16) == found

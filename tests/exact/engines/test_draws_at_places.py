@@ -17,7 +17,7 @@ from separatrix.exact.engines import Sampling, dense, drawing, exhaustive
 from separatrix.exact.engines.tally import Tally
 from separatrix.exact.outputs.attention import attend
 from separatrix.exact.outputs.tokens import draw_places, place_matters
-from separatrix.mechanisms import AskedLast, Causality, Mechanism, examples, mechanism_named
+from separatrix.mechanisms import Causality, LastQueryMode, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
 
 BLOCKS: dict[str, object] = {"n": 8, "d": 6, "m": 2, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
@@ -209,18 +209,18 @@ def minds_queries(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("attends", "asked"),
     [
-        (fades, AskedLast.REVERSED),
-        (fades_from_the_end, AskedLast.ALONE),
-        (fades_to_one_side, AskedLast.AFTER_OTHERS),
-        (minds_queries, AskedLast.AFTER_OTHERS),
-        (looks_back, AskedLast.AFTER_OTHERS),
+        (fades, LastQueryMode.REVERSED),
+        (fades_from_the_end, LastQueryMode.ALONE),
+        (fades_to_one_side, LastQueryMode.AFTER_OTHERS),
+        (minds_queries, LastQueryMode.AFTER_OTHERS),
+        (looks_back, LastQueryMode.AFTER_OTHERS),
     ],
 )
 def test_the_last_query_is_asked_alone_where_that_gives_the_same(
-    attends: Callable[..., Tensor], asked: AskedLast
+    attends: Callable[..., Tensor], asked: LastQueryMode
 ) -> None:
     mechanism = wrap(attends)
-    assert mechanism.asked_last(40, 4) is asked
+    assert mechanism.last_query_mode(40, 4) is asked
     drawn = torch.Generator().manual_seed(0)
     q, k, v = (torch.rand(2, n, 4, generator=drawn, dtype=torch.float64) for n in (3, 40, 40))
     found = attend(mechanism, q, k, v, last=True)
@@ -232,7 +232,7 @@ def test_the_last_query_is_asked_alone_where_that_gives_the_same(
 
 @pytest.mark.parametrize("mechanism", [each for each in examples() if each.takes_first], ids=str)
 def test_the_last_query_told_its_place_sees_what_it_sees_after_others(mechanism: Mechanism) -> None:
-    assert mechanism.asked_last(150, 4) is AskedLast.PLACED
+    assert mechanism.last_query_mode(150, 4) is LastQueryMode.AT_POSITION
     drawn = torch.Generator().manual_seed(0)
     q, k, v = (torch.rand(2, n, 4, generator=drawn, dtype=torch.float64) for n in (3, 150, 150))
     found = attend(mechanism, q, k, v, last=True)

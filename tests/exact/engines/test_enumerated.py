@@ -212,7 +212,7 @@ def test_mechanisms_without_kernel_or_counts() -> None:
 
 
 @pytest.mark.parametrize("name", ["recall", "spikes", "regression"])
-def test_who_sees_places_is_asked_last(name: str) -> None:
+def test_who_sees_places_is_last_query_mode(name: str) -> None:
     """Asked after all tokens, a sum over the past is a sum over everything, wherever the tokens stand."""
     point = made(name)
     everything = solve(point, mechanism_named("identity-features:normalised=no"))

@@ -28,7 +28,7 @@ from separatrix.exact.outputs.proved import kernel_of, proved_outputs
 from separatrix.exact.verdicts import Readers, Word
 from separatrix.exact.verdicts.linear_reader import _from_hull, best_witness, simplest_between
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, Counts, Keys, Queries, Values
 
 SMALL = {"n": 16, "d": 6, "m": 3, "a0": "0.05", "a1": "1.1", "b": "0.55", "c": "0.3"}
 EVERY = "every reader of what attention returns"

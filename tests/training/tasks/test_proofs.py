@@ -114,7 +114,7 @@ def test_linear_kernels_depend_only_on_second_moments(spelling: str) -> None:
         queries = queries + 0.1  # so that no row of scores sums to 0
         outputs.append(mechanism(queries, k[None, None], v[None, None], causal=True)[0, 0, -1])
     assert torch.allclose(*outputs, atol=1e-9)
-    assert (spelling in KERNEL_SUMS) == (not mechanism.normalised)
+    assert (spelling in KERNEL_SUMS) == (not mechanism.is_normalised)
 
 
 def test_one_gradient_step_has_the_error_proved_for_kernel_sums() -> None:

@@ -258,11 +258,11 @@ def _draw(
         )
         picture = MechanismPicture(
             name,
-            mechanism.normalised,
+            mechanism.is_normalised,
             (d0, d1),
             (readings[0].readings, readings[1].readings),
             construction.threshold / construction.unit,
-            _describe_special_weight(construction, table, (d0, d1), mechanism.normalised),
+            _describe_special_weight(construction, table, (d0, d1), mechanism.is_normalised),
             difference,
         )
         pictures[name] = mechanism, picture

@@ -21,7 +21,7 @@ def find_neighbours(mechanism: Mechanism) -> list[Neighbour]:
     incompatible = Causality.NEVER if is_causal else Causality.ALWAYS
     with torch.no_grad():
         try:
-            results = [mechanism.fitted(*probe(scale), causal=is_causal) for scale in SCALES]
+            results = [mechanism.attend_any_size(*probe(scale), causal=is_causal) for scale in SCALES]
         except Exception:  # a user's mechanism may raise anything; the results on constructions report it
             return []
         neighbours = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from separatrix.analysis.laws.costs import operations_law
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.features._base import FeatureMechanism
-from separatrix.mechanisms.positional._around import AroundAnother
+from separatrix.mechanisms.positional._wrapper import WrapperMechanism
 
 MIN_COUNTED, USUAL_COUNTED = 16, 1024
 """Bounds of the longest length at which operations are counted, for a mechanism without a window."""
@@ -29,8 +29,8 @@ def counted_lengths(mechanism: Mechanism, n: int) -> tuple[int, int, int]:
 
 def _window_length(mechanism: Mechanism) -> int:
     """Return the longest window, block or other size in tokens among the parameters; 0 without any."""
-    if isinstance(mechanism, AroundAnother):
-        return _window_length(mechanism.inner)
+    if isinstance(mechanism, WrapperMechanism):
+        return _window_length(mechanism.inner_mechanism)
     if isinstance(mechanism, FeatureMechanism):  # its numbers of features are not lengths
         return 0
     parameters = mechanism.parameters.filled().items()

@@ -1,7 +1,16 @@
 """Exact parameters, validated once at the boundary."""
 
 from separatrix.core.errors import SeparatrixError, UsageError
-from separatrix.core.parameters.declared import Parametrised, choice, exact, flag, limit, natural, text
+from separatrix.core.parameters.declared import (
+    Parametrised,
+    choice,
+    exact,
+    flag,
+    limit,
+    natural,
+    random_seed,
+    text,
+)
 from separatrix.core.parameters.grid import Grid
 from separatrix.core.parameters.model import (
     Constraint,
@@ -36,6 +45,7 @@ __all__ = [
     "listed_mechanisms",
     "natural",
     "nearest",
+    "random_seed",
     "read_words",
     "require_known",
     "split_mechanisms",

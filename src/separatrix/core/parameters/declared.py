@@ -13,11 +13,11 @@ separatrix.core.errors.UsageError: size=0 is out of range; size must be 1 or mor
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import create_model
+from pydantic import BeforeValidator, ValidationInfo, create_model
 
-from separatrix.core.numbers.exact import format_exact
+from separatrix.core.numbers.exact import format_exact, parse_exact
 from separatrix.core.parameters.model import Constraint, Exact, Flag, Natural, Parameters
 
 REQUIRED: Any = ...
@@ -28,9 +28,17 @@ class Declared:
     """A declared parameter. On an instance, its value; one that was not given is derived from the others."""
 
     def __init__(
-        self, kind: Any, default: Any, low: Number | None = None, high: Number | None = None
+        self,
+        kind: Any,
+        default: Any,
+        low: Number | None = None,
+        high: Number | None = None,
+        *,
+        excludes_low: bool = False,
+        word: str | None = None,
     ) -> None:
         self.kind, self.default, self.low, self.high = kind, default, low, high
+        self.excludes_low, self.word = excludes_low, word
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -43,24 +51,48 @@ class Declared:
 
     def bounds(self) -> tuple[Constraint, ...]:
         """Return the constraint that keeps the parameter within its limits, if it has any."""
-        return () if self.low is None and self.high is None else (limit(self.name, self.low, self.high),)
+        if self.low is None and self.high is None:
+            return ()
+        return (limit(self.name, self.low, self.high, excludes_low=self.excludes_low, word=self.word),)
 
 
-def limit(name: str, low: Number | None = None, high: Number | None = None) -> Constraint:
-    """Return the constraint that a parameter lies between two numbers, ends included; None for no end."""
+def limit(
+    name: str,
+    low: Number | None = None,
+    high: Number | None = None,
+    *,
+    excludes_low: bool = False,
+    word: str | None = None,
+) -> Constraint:
+    """Return the constraint that a parameter lies between two numbers; None for no end.
+
+    The ends are allowed, except the lower one if `excludes_low`. `word` is allowed instead of a number.
+    """
 
     def holds(values: Any) -> Any:
         # The values may be arrays, one for each point of a grid; `&` works for both.
         value = getattr(values, name)
-        return (value >= low if low is not None else True) & (value <= high if high is not None else True)
+        if word is not None and isinstance(value, str):
+            return True
+        above = low is None or (value > low if excludes_low else value >= low)
+        return above & (value <= high if high is not None else True)
 
     def message(values: Any) -> str:
-        limits = " to ".join(_short(end) for end in (low, high) if end is not None)
-        more = " or less" if low is None else " or more" if high is None else ""
-        given = format_exact(getattr(values, name))
-        return f"{name}={given} is out of range; {name} must be {limits}{more}"
+        value = format_exact(getattr(values, name))
+        limits = _describe_limits(low, high, excludes_low)
+        allowed = limits if word is None else f"{word}, or {limits}"
+        return f"{name}={value} is out of range; {name} must be {allowed}"
 
     return Constraint((name,), holds, message)
+
+
+def _describe_limits(low: Number | None, high: Number | None, excludes_low: bool) -> str:
+    ends = [_short(end) for end in (low, high) if end is not None]
+    if low is None:
+        return f"{ends[0]} or less"
+    if excludes_low:
+        return ", up to ".join(["above " + ends[0], *ends[1:]])
+    return " to ".join(ends) if high is not None else f"{ends[0]} or more"
 
 
 def natural(
@@ -70,12 +102,45 @@ def natural(
     return Declared(Natural if default is not None else Natural | None, default, at_least, at_most)
 
 
+def random_seed(default: int = 0) -> Any:
+    """Declare the seed of a generator of random numbers."""
+    return natural(default, at_least=0, at_most=2**63 - 1)
+
+
 def exact(
-    default: str | Number | None = REQUIRED, *, at_least: Number | None = None, at_most: Number | None = None
+    default: str | Number | None = REQUIRED,
+    *,
+    at_least: Number | None = None,
+    above: Number | None = None,
+    at_most: Number | None = None,
+    word: str | None = None,
 ) -> Any:
-    """Declare a rational number, which is read exactly as it is written: 0.1 is 1/10."""
-    value = Fraction(default) if isinstance(default, str | int | Fraction) else default
-    return Declared(Exact if default is not None else Exact | None, value, at_least, at_most)
+    """Declare a rational number, which is read exactly as it is written: 0.1 is 1/10.
+
+    `above` is a lower limit that is not itself allowed; `word` is a word that may be given instead.
+    """
+    value = default
+    if isinstance(default, str | int | Fraction) and default != word:
+        value = Fraction(default)
+    kind = Exact if word is None else _exact_or(word)
+    low = at_least if above is None else above
+    return Declared(
+        kind if default is not None else kind | None,
+        value,
+        low,
+        at_most,
+        excludes_low=above is not None,
+        word=word,
+    )
+
+
+def _exact_or(word: str) -> Any:
+    """Return the type of a parameter that is a rational number or one word."""
+
+    def read(value: object, info: ValidationInfo) -> Fraction | str:
+        return word if value == word else parse_exact(value, info.field_name or "value")
+
+    return Annotated[Fraction | str, BeforeValidator(read)]
 
 
 def flag(default: bool) -> Any:
@@ -141,5 +206,16 @@ def _build(owner: type[Parametrised]) -> type[Parameters]:
 
 
 def _short(value: Number) -> str:
-    plain = value == 0 or Fraction(1, 1000) <= value < 10**6
-    return format_exact(value) if plain else f"{float(value):.0e}"
+    """Write a limit as people do: in full, as a power of two, or with an exponent.
+
+    >>> [_short(value) for value in (2, 10**6, 2**20, 2**63 - 1, Fraction(-1, 10**12))]
+    ['2', '1e6', '2^20', '2^63 - 1', '-1e-12']
+    """
+    if value == 0 or 10**-3 <= abs(float(value)) < 10**6:
+        return format_exact(value)
+    if isinstance(value, int):
+        for less, ending in ((0, ""), (1, " - 1")):
+            if value > 0 and (value + less).bit_count() == 1:
+                return f"2^{(value + less).bit_length() - 1}{ending}"
+    mantissa, exponent = f"{float(value):.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}"

@@ -25,7 +25,7 @@ from separatrix.exact.outputs.attention import (
     rounding,
 )
 from separatrix.exact.outputs.tokens import TokensAt, draw_places
-from separatrix.mechanisms import AskedLast, Mechanism
+from separatrix.mechanisms import LastQueryMode, Mechanism
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets; batches beyond the cache size are no faster."""
@@ -75,7 +75,7 @@ def sample_places(
     tally, m, unit = Tally(), construction.m, construction.unit
     example, share_positions = tokens(0, 0), is_linear(mechanism)
     rows = len(example.keys)
-    alone = example.last and mechanism.asked_last(*example.keys.shape) is not AskedLast.AFTER_OTHERS
+    alone = example.last and mechanism.last_query_mode(*example.keys.shape) is not LastQueryMode.AFTER_OTHERS
     scores = mechanism.holds_scores and not alone
     least = math.inf, 0, 0.0, 0.0
 

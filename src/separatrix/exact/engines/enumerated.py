@@ -154,7 +154,7 @@ def _measure_attention(construction: ExactConstruction, mechanism: Mechanism, la
     carried = out[0, :, signs:-1].abs().sum(-1)
     sizes = carried + tokens.values.abs().amax()
     shifts = (out[1:, :, :signs] - out[:1, :, :signs]).abs().amax(0).sum(-1)
-    missing = (out[..., -1] - 1).abs().amax(0) if mechanism.normalised else 0.0
+    missing = (out[..., -1] - 1).abs().amax(0) if mechanism.is_normalised else 0.0
     return _Attended(out[0, :, :signs], carried, sizes, SAFETY * (shifts + missing * sizes))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from separatrix.constructions import Construction, Tokens
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms import AskedLast, Causality, Mechanism, ScoreMechanism
+from separatrix.mechanisms import Causality, LastQueryMode, Mechanism, ScoreMechanism
 
 ELEMENTS = 1 << 22
 """The number of pre-activations held at once."""
@@ -33,15 +33,15 @@ def attend(
     """
     order_free = mechanism.order_free(k.shape[1], k.shape[2])
     if last and not order_free:
-        queries, asked_last = q.shape[1], mechanism.asked_last(k.shape[1], k.shape[2])
+        queries, asked_last = q.shape[1], mechanism.last_query_mode(k.shape[1], k.shape[2])
         k, v = k.repeat_interleave(queries, dim=0), v.repeat_interleave(queries, dim=0)
         counts = None if counts is None else counts.repeat_interleave(queries, dim=0)
         q = q.flatten(0, 1)[:, None]
-        if asked_last is AskedLast.AFTER_OTHERS:
+        if asked_last is LastQueryMode.AFTER_OTHERS:
             q = q.expand(-1, k.shape[1], -1)
-        elif asked_last is AskedLast.REVERSED:
+        elif asked_last is LastQueryMode.REVERSED:
             k, v, counts = k.flip(1), v.flip(1), None if counts is None else counts.flip(1)
-        first = k.shape[1] - 1 if asked_last is AskedLast.PLACED else 0
+        first = k.shape[1] - 1 if asked_last is LastQueryMode.AT_POSITION else 0
         rows = _attend_heads(mechanism, q, k, v, counts, first)[:, -1]
         return rows.reshape(-1, queries, rows.shape[-1])
     if not order_free and q.shape[1] == 1:
@@ -55,12 +55,12 @@ def _attend_heads(
     head_counts = None if counts is None else counts[:, None]
     position = {"first": first} if first else {}
     causal = mechanism.causality is Causality.ALWAYS
-    rows = q.shape[1]
+    attend, rows = mechanism.attend_any_size, q.shape[1]
     if isinstance(mechanism, ScoreMechanism) and mechanism.permutation_equivariant and not causal:
         rows = max(1, PAIRS // (k.shape[0] * k.shape[1]))
     with torch.no_grad():
         parts = [
-            mechanism.fitted(part[:, None], k[:, None], v[:, None], head_counts, causal, **position)[:, 0]
+            attend(part[:, None], k[:, None], v[:, None], head_counts, causal, **position)[:, 0]
             for part in torch.split(q, rows, dim=1)
         ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
@@ -164,7 +164,7 @@ class _Columns:
         linear, values = is_linear(mechanism), batch.values
         exact = not _is_format(signs.dtype)
         self.before = values is None or not (linear and exact) or signs.shape[1] < values.shape[-1]
-        self.weighed = linear and exact and not mechanism.normalised
+        self.weighed = linear and exact and not mechanism.is_normalised
         parts = [batch.sizes[..., None]] if self.weighed else []
         if values is None or self.before:
             parts = [signs.mT if values is None else values @ signs.mT, batch.probe[..., None], *parts]
@@ -229,11 +229,11 @@ def rounding(
         return 0.0  # the answer of the number format itself is requested
     sizes = batch.sizes
     size = float(sizes.max())
-    if not mechanism.normalised:
+    if not mechanism.is_normalised:
         weighed_sizes = batch.attend(mechanism, sizes[..., None]) if weighed_sizes is None else weighed_sizes
         size = max(size, float(weighed_sizes.abs().max()))
     logits = float(batch.queries.norm(dim=-1).max() * batch.keys.norm(dim=-1).max())
-    units = (SLACK + LOGIT_SLACK * logits) * mechanism.magnified_by_fitting
+    units = (SLACK + LOGIT_SLACK * logits) * mechanism.resizing_error_factor
     return units * torch.finfo(dtype).eps * (abs(construction.threshold) + construction.unit + size)
 
 

@@ -72,7 +72,8 @@ class FourLayerNetwork(torch.nn.Module):
         keys = tokens.keys[None, None]
         units = torch.eye(len(tokens.keys), dtype=tokens.keys.dtype)[None, None]
         causal = self.mechanism.causality is Causality.ALWAYS
-        attention = self.mechanism.fitted(tokens.queries[None, None], keys, units, causal=causal)[0, 0]
+        attend, queries = self.mechanism.attend_any_size, tokens.queries[None, None]
+        attention = attend(queries, keys, units, causal=causal)[0, 0]
         attended = attention if tokens.values is None else attention @ tokens.values
         preactivations = attended @ self.signs.T
         neurons = (preactivations - self.tau).relu()

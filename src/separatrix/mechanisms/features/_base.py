@@ -1,183 +1,154 @@
-"""What feature-map attention is: scores that are inner products, `<phi(q), phi(k)>`.
+"""Feature-map attention: scores that are inner products, `<phi(q), phi(k)>`.
 
-Since a score factors, no score matrix is needed: `phi(q) (phi(k)ᵀ v)` is linear in the tokens. With
-`causal` the tokens go by in chunks, quadratic within a chunk, with a running sum over those before. Features
-of a few tokens are held at a time, by backward too, which computes them again.
+Since a score factors, no score matrix is needed: `phi(q) (phi(k)ᵀ v)` is linear in the tokens. With `causal`
+the tokens are read in chunks, quadratic within a chunk, with a running sum over those before. Features of a
+few tokens are held at a time, also by backward, which computes them again.
 
-Features that grow like exp come as factors and logarithms (`LogFeatureMechanism`). Keys are then
-measured against the largest logarithm so far, feature by feature, and queries against their own
-largest: both cancel in the quotient, so that large logits neither overflow nor vanish.
+Features that grow like exp come as factors and logarithms (`LogFeatureMechanism`). Keys are then measured
+against the largest logarithm so far, feature by feature, and queries against their own largest: both cancel
+in the quotient, so that large logits neither overflow nor vanish.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import repeat
 from typing import Any, ClassVar, Literal
 
-from separatrix.core.parameters import Flag, Parameters, UsageError
+from separatrix.core.parameters import UsageError, flag
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms._base import (
-    Attended,
-    Counts,
-    Keys,
-    Mechanism,
-    Present,
-    Queries,
-    Values,
-    divided,
-    divisor,
-    form,
-    seen_keys,
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._blocks import divide, divisor, split_range, split_tokens
+from separatrix.mechanisms._methods import attention_method, fill_extras, full_precision, to_common_dtype
+from separatrix.mechanisms._positions import CallOptions, zero_absent
+from separatrix.mechanisms._recompute import Out, is_transformed
+from separatrix.mechanisms._running_sums import (
+    MAX_CACHED_NUMBERS,
+    append_ones,
+    split_chunks,
+    tokens_in_cache,
 )
-from separatrix.mechanisms._recomputed import Out, is_transformed
-from separatrix.mechanisms._request import alike, filled, full_precision
-from separatrix.mechanisms._running import CACHED, parts, running, tokens_at_once, with_one
-from separatrix.mechanisms.decoding import Answered, Past, Pending, count_read, fill_missing_extras
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms.decoding import Answers, LazyState, NewTokens, Past
+from separatrix.mechanisms.features._memory import (
+    FeatureMemory,
+    MemoryTensors,
+    ScaledFeatures,
+    multiplicity_of,
+)
 
 CHUNK = 64
-"""Tokens taken at once by the causal form."""
-
+"""Tokens read at once by the causal form."""
 INFERENCE_SHARE = 2
 """Without gradients, blocks are this many times smaller, so that features stay in the cache."""
-
 PIECE = 1024
 """Tokens of a single head in one product of queries or keys, without gradients."""
-
-SURGE = 40.0
-"""How far, in logarithms, keys of one chunk may exceed the reference; more, and the chunk is halved."""
 
 Side = Literal["query", "key"]
 Tokens = Float[Tensor, "batch heads tokens width"]
 Features = Float[Tensor, "batch heads tokens features"]
-Scaled = tuple[Tensor | None, Tensor | None]
-"""Factors and logarithms of features, `factors * exp(logs)`; None for a factor 1 or a logarithm 0."""
-QueryParts = Float[Tensor, "batch heads parts queries width"]
-KeyParts = Float[Tensor, "batch heads parts keys width"]
-Times = Float[Tensor, "*#heads keys 1"]
-Kept = tuple[Tensor, Tensor | None]
-"""The sums of a `Memory`, and its reference, if there are logarithms."""
-
-
-class FeatureParameters(Parameters):
-    """Whether the weights of a row are divided by their sum."""
-
-    owner = "this feature map"
-    normalised: Flag = True
+QueryChunks = Float[Tensor, "batch heads chunks queries width"]
+KeyChunks = Float[Tensor, "batch heads chunks keys width"]
 
 
 class FeatureMechanism(Mechanism):
     """`u = <phi(q), phi(k)>`, `f = u / <u,1>`, or `f = u` with normalised=no.
 
-    A row whose scores add up to exactly 0 has no average: its result is 0, and so are its gradients.
+    A row whose scores add up to exactly 0 has no average: its output is 0, and so are its gradients.
     """
 
     family = "feature map"
-    schema: ClassVar[type[Parameters]] = FeatureParameters
     takes_first: ClassVar[bool] = True
     takes_present: ClassVar[bool] = True
+    normalised: bool = flag(True)
+    """Whether the weights of a row are divided by their sum."""
 
     @property
-    def normalised(self) -> bool:
-        return bool(self.parameters.normalised)
+    def is_normalised(self) -> bool:
+        return self.normalised
 
     @abstractmethod
-    def features(self, x: Tokens, side: Side) -> Features:
-        """phi, of each token by itself."""
+    def compute_features(self, x: Tokens, side: Side) -> Features:
+        """Return phi of each token."""
 
-    def scaled(self, x: Tokens, side: Side) -> Scaled:
-        """phi as factors and logarithms."""
-        return self.features(x, side), None
+    def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures:
+        """Return phi as factors and logarithms."""
+        return ScaledFeatures(self.compute_features(x, side))
 
-    def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Queries and keys with their places, or learned maps, worked in."""
+    def map_tokens(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Apply positions or learned maps to queries and keys."""
         return q, k
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        first, present = more.pop("first", 0), more.pop("present", None)
-        check(self, q, k, causal, first)
-        q, k = self.mapped(q, k, more)
-        scores = self.features(q, "query") @ self.features(k, "key").mT
-        if counts is not None:
-            scores = scores * counts[..., None, :]
-        seen = seen_keys(range(q.shape[-2]), k, causal, first, present)
-        if seen is not None:
-            scores = scores.where(seen, 0)
-        return divided(scores @ v, scores.sum(-1, keepdim=True)) if self.normalised else scores @ v
+    def direct_scores(
+        self, q: QueryChunks, k: KeyChunks
+    ) -> Float[Tensor, "batch heads chunks queries keys"] | None:
+        """Return the scores of a few tokens, if they are cheaper to compute without features."""
+        return None
 
-    @form
+    def check_lengths(self, queries: int, keys: int, options: CallOptions) -> None:
+        if options.causal and options.first + queries != keys:
+            raise UsageError(
+                f"causal needs as many queries as keys, not {options.first + queries} and {keys}: "
+                "row i sees keys up to i"
+            )
+
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        q, k = self.map_tokens(q, k, extras)
+        scores = self.compute_features(q, "query") @ self.compute_features(k, "key").mT
+        if options.counts is not None:
+            scores = scores * options.counts[..., None, :]
+        visible = options.visible_keys(range(q.shape[-2]), k)
+        scores = scores if visible is None else scores.where(visible, 0)
+        return divide(scores @ v, scores.sum(-1, keepdim=True)) if self.is_normalised else scores @ v
+
+    @attention_method
     def __call__(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        counts: Counts | None = None,
-        causal: bool = False,
-        *,
-        chunk: int = CHUNK,
-        **more: Any,
+        self, q: Queries, k: Keys, v: Values, options: CallOptions, *, chunk: int = CHUNK, **extras: Any
     ) -> Attended:
-        """`phi(q) (phi(k)ᵀ v) / phi(q) (phi(k)ᵀ 1)`; the features of few tokens are held at a time."""
-        first = more.pop("first", 0)
-        check(self, q, k, causal, first)
+        """Compute `phi(q) (phi(k)ᵀ v) / phi(q) (phi(k)ᵀ 1)` with the features of few tokens at a time."""
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is out of range; a chunk holds at least one token")
-        times = times_there(k, counts, more.pop("present", None))
-        q, k = self.mapped(q, k, more)
-        memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
-        if not causal:
-            return self._all(memory, q, k, v, times)
+        first, multiplicity = options.first, multiplicity_of(k, options.counts, options.present)
+        q, k = self.map_tokens(q, k, extras)
+        memory = self._empty_memory(k, v)
+        if not options.causal:
+            return self._attend_to_all(memory, q, k, v, multiplicity)
         if first:
-            before, times = cut(times, first)
-            self._take_in(memory, k[..., :first, :], v[..., :first, :], before)
-            k, v = k[..., first:, :], v[..., first:, :]
-        return joined(list(self._past(memory, q, k, v, times, chunk)))
+            self._add_keys(memory, *(_slice(x, 0, first) for x in (k, v, multiplicity)))
+            k, v, multiplicity = (_slice(x, first, k.shape[-2]) for x in (k, v, multiplicity))
+        return self._attend_causally(memory, q, k, v, multiplicity, chunk)
 
     @property
-    def sums_up(self) -> bool:
-        """Whether tokens to come need `sum phi(k)ᵀ v` alone of those before: if no place is worked in."""
+    def has_fixed_sums(self) -> bool:
+        """Whether later tokens need only `sum phi(k)ᵀ v` of those before: if positions have no effect."""
         return self.permutation_equivariant and self.length_free
 
     @property
     def fixed_state(self) -> bool:
-        return self.sums_up
+        return self.has_fixed_sums
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
-        return self.remembered(k, v)
+        return self.summarise(k, v)
 
-    def decode(
-        self,
-        past: Past | None,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Present | None = None,
-        *,
-        skipped: int = 0,
-        **extras: Any,
-    ) -> tuple[Answered, Past]:
-        """From the sums, if it `sums_up`."""
-        if not self.sums_up:
-            return super().decode(past, q, k, v, present, skipped=skipped, **extras)
-        return decode_from_sums(self, self, past, q, k, v, present, skipped, extras)
+    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+        """Decode from the sums, if it `has_fixed_sums`."""
+        if not self.has_fixed_sums:
+            return super().decode_tokens(past, new)
+        return decode_from_sums(self, self, past, new)
 
-    def remembered(
+    def summarise(
         self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
     ) -> tuple[Tensor, ...]:
-        """What tokens to come need of these, if it `sums_up`: of a size that does not grow with them."""
+        """Return the state that later tokens need of these, if it `has_fixed_sums`; its size is fixed."""
         with full_precision(v):
-            _, k, v, times, _ = self._ready(k, k, v, present, extras)
-            memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
-            for block in blocks(max(1, CACHED // max(1, memory.sums[..., 0].numel())), k, v, times):
-                memory.join(Memory(self.normalised, *self._taken(*block)))
-        return tuple(each for each in memory.kept if each is not None)
+            _, k, v, multiplicity, _ = self._prepare(k, k, v, present, extras)
+            memory = self._empty_memory(k, v)
+            self._add_keys(memory, k, v, multiplicity)
+        return tuple(x for x in memory.tensors if x is not None)
 
-    def read_on(
+    def continue_from(
         self,
         state: Sequence[Tensor],
         q: Queries,
@@ -186,411 +157,258 @@ class FeatureMechanism(Mechanism):
         present: Tensor | None = None,
         **extras: Any,
     ) -> tuple[Attended, tuple[Tensor, ...]]:
-        """What tokens get after those that are `remembered`, and what is remembered after them."""
+        """Return the outputs of tokens after those in the state, and the state after them."""
         with full_precision(v):
-            q, k, v, times, dtype = self._ready(q, k, v, present, extras)
+            q, k, v, multiplicity, dtype = self._prepare(q, k, v, present, extras)
             sums, reference = (*state, None)[:2]
-            out, *kept = self._passed(CHUNK, q, k, v, times, sums, reference)
-        return out.to(dtype), tuple(each for each in kept if each is not None)
+            out, *tensors = self._read_run(CHUNK, q, k, v, multiplicity, sums, reference)
+        return out.to(dtype), tuple(x for x in tensors if x is not None)
 
-    def _ready(
+    def _prepare(
         self, q: Tensor, k: Tensor, v: Tensor, present: Tensor | None, extras: dict[str, Any]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, torch.dtype]:
-        """Tokens with their maps worked in, how often each is there, and the dtype of what comes out."""
-        dtype, (q, k, v) = v.dtype, alike(q, k, v)
-        if present is not None:
-            k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
-        q, k = self.mapped(q, k, filled(self, q, k, v, extras))
-        return q, k, v, times_there(k, None, present), dtype
+        """Return mapped tokens, the multiplicity of keys, and the dtype of the output."""
+        dtype, (q, k, v) = v.dtype, to_common_dtype(q, k, v)
+        k, v = zero_absent(present, k, v)
+        q, k = self.map_tokens(q, k, fill_extras(self, q, k, v, extras))
+        return q, k, v, multiplicity_of(k, None, present), dtype
 
-    def kernel(self, q: QueryParts, k: KeyParts) -> Float[Tensor, "batch heads parts queries keys"] | None:
-        """The scores of a few tokens, where they are cheaper to have without their features."""
-        return None
+    def _empty_memory(self, k: Tensor, v: Tensor) -> FeatureMemory:
+        key = self.scale_features(k[..., :1, :], "key")
+        return FeatureMemory.empty(key, v.shape[-1], self.is_normalised)
 
-    def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
-        """Take in every key, then read for every query."""
-        plain = memory.reference is None and not torch.is_grad_enabled() and not is_transformed()
-        if plain and have_equal_heads(q, k, v, times):
-            return self._all_in_place(memory, q, k, v, times)
-        step = self._take_in(memory, k, v, times)
-        rows = [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
-        if len(rows) < 2:
-            return self._answered(q, *memory.kept)
-        if torch.is_grad_enabled() or is_transformed():
-            return self.recomputed_by_rows(lambda _, *given: self._answered(*given), rows, q, *memory.kept)
+    def _attend_to_all(
+        self, memory: FeatureMemory, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None
+    ) -> Tensor:
+        """Add every key, then read for every query."""
+        is_recording = torch.is_grad_enabled() or is_transformed()
+        if memory.reference is None and not is_recording and has_equal_heads(q, k, v, multiplicity):
+            return self._attend_in_place(memory, q, k, v, multiplicity)
+        step = self._add_keys(memory, k, v, multiplicity)
+        blocks = split_range(0, q.shape[-2], step)
+        if len(blocks) < 2:
+            return self._read(q, *memory.tensors)
+        if is_recording:
+            return self.recompute_by_rows(lambda _, *inputs: self._read(*inputs), blocks, q, *memory.tensors)
         out = q.new_empty(*q.shape[:-1], v.shape[-1])
-        for block in rows:
-            phi, top = memory.queries(self.scaled(q[..., block.start : block.stop, :], "query"))
-            memory.read(phi, top, out[..., block.start : block.stop, :])
+        for block_q, block_out in split_tokens(step, q, out):
+            memory.read(*memory.scale_queries(self.scale_features(block_q, "query")), block_out)
         return out
 
-    def _all_in_place(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
-        """`_all` without gradients or logarithms: sums and outputs are written in place.
+    def _attend_in_place(
+        self, memory: FeatureMemory, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None
+    ) -> Tensor:
+        """Compute `_attend_to_all` without gradients or logarithms, writing sums and outputs in place.
 
-        Both products run at the speed of the hardware, so that each temporary tensor beside them counts.
+        Both products run at the speed of the hardware, so every temporary tensor beside them costs time.
         """
         step, sums = block_length(memory), memory.sums.flatten(0, 1)
         values, totals = sums.new_zeros(*sums.shape[:-1], v.shape[-1]), sums.new_zeros(*sums.shape[:-1], 1)
-        for some_k, some_v, there in blocks(step, k, v, times):
-            phi = memory.keys(self._keys(some_k, there), there).flatten(0, 1)
-            pieces = in_pieces(phi)
-            products = torch.bmm(pieces.mT, in_pieces(some_v.flatten(0, 1)))
+        for block_k, block_v, block_multiplicity in split_tokens(step, k, v, multiplicity):
+            key = self.scale_features(block_k, "key")
+            phi = memory.scale_keys(key, block_multiplicity).flatten(0, 1)
+            pieces = split_pieces(phi)
+            products = torch.bmm(pieces.mT, split_pieces(block_v.flatten(0, 1)))
+            # The pieces of a single head are parts of one sum; several heads are not split.
             values += products if pieces is phi else products.sum(0, keepdim=True)
-            if self.normalised:
+            if self.is_normalised:
                 totals += phi.sum(-2)[..., None]
         out = q.new_empty(*q.shape[:-1], v.shape[-1])
-        for some_q, rows in blocks(step, q, out):
-            phi, rows = memory.queries(self.scaled(some_q, "query"))[0].flatten(0, 1), rows.flatten(0, 1)
-            pieces = in_pieces(phi)
-            torch.bmm(pieces, values.expand(len(pieces), -1, -1), out=in_pieces(rows))
-            if self.normalised:
+        for block_q, block_out in split_tokens(step, q, out):
+            phi = memory.scale_queries(self.scale_features(block_q, "query"))[0].flatten(0, 1)
+            rows, pieces = block_out.flatten(0, 1), split_pieces(phi)
+            torch.bmm(pieces, values.expand(len(pieces), -1, -1), out=split_pieces(rows))
+            if self.is_normalised:
                 rows /= divisor(phi @ totals)
         return out
 
-    def _take_in(self, memory: Memory, k: Tensor, v: Tensor, times: Tensor | None) -> int:
-        """Take in every key, a block of tokens at a time, and return the length of the blocks."""
+    def _add_keys(self, memory: FeatureMemory, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> int:
+        """Add every key, a block of tokens at a time, and return the length of the blocks."""
         step = block_length(memory)
-        for block in blocks(step, k, v, times):
-            memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *block)))
+        for block in split_tokens(step, k, v, multiplicity):
+            tensors = self._recompute_if(k.shape[-2] > step, self._sum_keys, *block)
+            memory.merge(FeatureMemory(self.is_normalised, *tensors))
         return step
 
-    def _past(
-        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
-    ) -> Iterator[Tensor]:
-        """For one query after the other, take in its key and read: runs of a few chunks at once."""
-        width, features = memory.sums.shape[-2:]
-        if k.shape[-2] <= 2 * width and type(self).kernel is not FeatureMechanism.kernel:
-            yield from self._scored_past(q, k, v, times, chunk)
-            return
-        run = tokens_at_once(k.shape[0] * k.shape[1], width, features, chunk)
-        kept: list[Any] = list(memory.kept)
-        for block in blocks(run, q, k, v, times):
-            rows, *kept = self._part(partial(self._passed, chunk), k.shape[-2] > run, *block, *kept)
-            yield rows
+    def _attend_causally(
+        self,
+        memory: FeatureMemory,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        multiplicity: Tensor | None,
+        chunk: int,
+    ) -> Tensor:
+        """Add the key of each query and read, in runs of a few chunks at once."""
+        keys, (width, features) = k.shape[-2], memory.sums.shape[-2:]
+        out = []
+        if keys <= 2 * width and type(self).direct_scores is not FeatureMechanism.direct_scores:
+            # Scores of no more keys, on average, than there are features are cheaper than the features.
+            for end in range(chunk, keys + chunk, chunk):
+                past = (_slice(x, 0, end) for x in (k, v, multiplicity))
+                by_scores = partial(self._attend_by_scores, chunk)
+                out.append(self._recompute_if(keys > chunk, by_scores, q[..., end - chunk : end, :], *past))
+            return concatenate(out)
+        run = tokens_in_cache(k.shape[0] * k.shape[1], width, features, chunk)
+        tensors: list[Any] = list(memory.tensors)
+        for block in split_tokens(run, q, k, v, multiplicity):
+            part = partial(self._read_run, chunk)
+            rows, *tensors = self._recompute_if(keys > run, part, *block, *tensors)
+            out.append(rows)
+        return concatenate(out)
 
-    def _scored_past(
-        self, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
-    ) -> Iterator[Tensor]:
-        """The same by scores: of no more keys, on average, than there are features, they are cheaper."""
-        for end in range(chunk, k.shape[-2] + chunk, chunk):
-            past = [None if x is None else x[..., :end, :] for x in (k, v, times)]
-            last = q[..., end - chunk : end, :]
-            yield self._part(partial(self._scored, chunk), k.shape[-2] > chunk, last, *past)
-
-    def _scored(self, chunk: int, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
-        """What a chunk of queries reads from the keys up to it, one chunk of them after the other."""
-        values = with_one(v) if self.normalised else v
+    def _attend_by_scores(
+        self, chunk: int, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None
+    ) -> Tensor:
+        """Return the outputs of a chunk of queries from the keys up to it, by scores, chunk by chunk."""
+        values = append_ones(v) if self.is_normalised else v
         total = values.new_zeros(*q.shape[:-1], values.shape[-1])
-        for place in range(0, k.shape[-2], chunk):
-            keys, some = k[..., place : place + chunk, :], values[..., place : place + chunk, :]
-            scores = self.kernel(q[..., None, :, :], keys[..., None, :, :])
+        for start in range(0, k.shape[-2], chunk):
+            block = slice(start, start + chunk)
+            scores = self.direct_scores(q[..., None, :, :], k[..., None, block, :])
             assert scores is not None
             scores = scores[..., 0, :, :]
-            if times is not None:
-                scores = scores * times[..., place : place + chunk, :].mT
-            if place + chunk >= k.shape[-2]:
+            if multiplicity is not None:
+                scores = scores * multiplicity[..., block, :].mT
+            if start + chunk >= k.shape[-2]:
                 scores = scores.tril()
-            total = total + scores @ some
-        return divided(total[..., :-1], total[..., -1:]) if self.normalised else total
+            total = total + scores @ values[..., block, :]
+        return divide(total[..., :-1], total[..., -1:]) if self.is_normalised else total
 
-    def _taken(self, k: Tensor, v: Tensor, times: Tensor | None) -> Kept:
-        """A memory of some keys."""
-        key = self._keys(k, times)
-        memory = Memory.empty(key, v.shape[-1], self.normalised)
-        memory.measure_by(key)
-        memory.add(memory.keys(key, times), v)
-        return memory.kept
+    def _sum_keys(self, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> MemoryTensors:
+        """Return the memory of some keys."""
+        key = self.scale_features(k, "key").without_absent(multiplicity)
+        memory = FeatureMemory.empty(key, v.shape[-1], self.is_normalised)
+        memory.raise_reference(key)
+        memory.add(memory.scale_keys(key, multiplicity), v)
+        return memory.tensors
 
-    def _answered(self, q: Tensor, *kept: Any) -> Tensor:
-        """What some queries read from a memory."""
-        memory = Memory(self.normalised, *kept)
-        return memory.read(*memory.queries(self.scaled(q, "query")))
+    def _read(self, q: Tensor, *tensors: Any) -> Tensor:
+        """Return the outputs of some queries from a memory."""
+        memory = FeatureMemory(self.is_normalised, *tensors)
+        return memory.read(*memory.scale_queries(self.scale_features(q, "query")))
 
-    def _passed(
-        self, chunk: int, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, *kept: Any
+    def _read_run(
+        self, chunk: int, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None, *tensors: Any
     ) -> tuple[Any, ...]:
-        """What some tokens read, and the memory after them."""
-        memory = Memory(self.normalised, *kept)
-        return joined(list(self._run(memory, q, k, v, times, chunk))), *memory.kept
+        """Return the outputs of some tokens, and the memory after them."""
+        memory = FeatureMemory(self.is_normalised, *tensors)
+        return concatenate(self._read_tokens(memory, chunk, q, k, v, multiplicity)), *memory.tensors
 
-    def _run(
-        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
-    ) -> Iterator[Tensor]:
-        """One run, or where its keys grow too fast to be measured by its first, one half after the other."""
-        key = self._keys(k, times)
-        memory.measure_by(first(key))
-        if k.shape[-2] > 1 and memory.surged(key):
-            for q_half, k_half, v_half, there in blocks(-(-k.shape[-2] // 2), q, k, v, times):
-                yield from self._run(memory, q_half, k_half, v_half, there, chunk)
-            return
-        phi, top = memory.queries(self.scaled(q, "query"))
-        yield memory.pass_by(phi, top, memory.keys(key, times), v, chunk, self._near(q, k, times, chunk))
-        memory.measure_by(key)
+    def _read_tokens(
+        self,
+        memory: FeatureMemory,
+        chunk: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        multiplicity: Tensor | None,
+    ) -> list[Tensor]:
+        """Read a run of tokens, in halves if its keys grow too fast to be measured by its first."""
+        key = self.scale_features(k, "key").without_absent(multiplicity)
+        memory.raise_reference(key.first_token())
+        if k.shape[-2] > 1 and memory.is_exceeded_by(key):
+            halves = split_tokens(-(-k.shape[-2] // 2), q, k, v, multiplicity)
+            return [out for half in halves for out in self._read_tokens(memory, chunk, *half)]
+        phi, top = memory.scale_queries(self.scale_features(q, "query"))
+        scores = self.direct_scores(split_chunks(q, chunk), split_chunks(k, chunk))
+        if scores is not None and multiplicity is not None:
+            scores = scores * split_chunks(multiplicity.expand(*k.shape[:-1], 1), chunk).mT
+        out = memory.read_and_add(phi, top, memory.scale_keys(key, multiplicity), v, chunk, scores)
+        memory.raise_reference(key)
+        return [out]
 
-    def _keys(self, k: Tensor, times: Tensor | None) -> Scaled:
-        """The features of some keys; those that are not there are no reference for others."""
-        key = self.scaled(k, "key")
-        return key if times is None else without_absent(key, times)
-
-    def _near(self, q: Tensor, k: Tensor, times: Tensor | None, chunk: int) -> Tensor | None:
-        """The scores within chunks, if they are to be had without features."""
-        scores = self.kernel(parts(q, chunk), parts(k, chunk))
-        if scores is None or times is None:
-            return scores
-        return scores * parts(times.expand(*k.shape[:-1], 1), chunk).mT
-
-    def _part(self, part: Callable[..., Out], again: bool, *inputs: Tensor | None) -> Out:
-        """A part of the tokens, computed again by backward if it is one of several."""
-        return self.recomputed(part, *inputs) if again else part(*inputs)
+    def _recompute_if(self, condition: bool, part: Callable[..., Out], *inputs: Tensor | None) -> Out:
+        """Return `part(*inputs)`, which backward computes again if it is one of several parts."""
+        return self.recompute(part, *inputs) if condition else part(*inputs)
 
 
 class LogFeatureMechanism(FeatureMechanism):
     """Features `factors * exp(logs)`, with logs too large to take exp of.
 
-    Normalised, every logit is borne. With normalised=no the sums are taken as safely and multiplied
-    back: the result is infinite, or not a number, where its true size is beyond the number format.
+    Normalised, logits of any size are fine. With normalised=no the sums are as safe and multiplied back: the
+    output is infinite, or not a number, if its true size is beyond the number format.
     """
 
     @abstractmethod
-    def scaled(self, x: Tokens, side: Side) -> Scaled: ...
+    def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures: ...
 
-    def features(self, x: Tokens, side: Side) -> Features:
-        return product(*self.scaled(x, side))
+    def compute_features(self, x: Tokens, side: Side) -> Features:
+        return self.scale_features(x, side).product()
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """The quadratic form over a common reference; a causal row is one over the keys it sees."""
-        first = more.pop("first", 0)
-        check(self, q, k, causal, first)
-        times = times_there(k, counts, more.pop("present", None))
-        q, k = self.mapped(q, k, more)
-        if not causal:
-            return self._whole(q, k, v, times)
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        """Compute the quadratic form over a common reference; a causal row is one over the keys it sees."""
+        multiplicity = multiplicity_of(k, options.counts, options.present)
+        q, k = self.map_tokens(q, k, extras)
+        if not options.causal:
+            return self._attend_quadratic(q, k, v, multiplicity)
         rows = []
         for i in range(q.shape[-2]):
-            end = first + i + 1
-            past, _ = cut(times, end)
-            rows.append(self._whole(q[..., i : i + 1, :], k[..., :end, :], v[..., :end, :], past))
+            past = (_slice(x, 0, options.first + i + 1) for x in (k, v, multiplicity))
+            rows.append(self._attend_quadratic(q[..., i : i + 1, :], *past))
         return torch.cat(rows, dim=-2)
 
-    def _whole(self, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
-        """The quadratic form, where every query sees every key that is there."""
-        key = self._keys(k, times)
-        memory = Memory.empty(key, 0, self.normalised)
-        memory.measure_by(key)
-        phi, top = memory.queries(self.scaled(q, "query"))
-        scores = phi @ memory.keys(key, times).mT
-        if self.normalised:
-            return divided(scores @ v, scores.sum(-1, keepdim=True))
+    def _attend_quadratic(self, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> Tensor:
+        """Compute the quadratic form if every query sees every present key."""
+        key = self.scale_features(k, "key").without_absent(multiplicity)
+        memory = FeatureMemory.empty(key, 0, self.is_normalised)
+        memory.raise_reference(key)
+        phi, top = memory.scale_queries(self.scale_features(q, "query"))
+        scores = phi @ memory.scale_keys(key, multiplicity).mT
+        if self.is_normalised:
+            return divide(scores @ v, scores.sum(-1, keepdim=True))
         return scores @ v if top is None else (scores @ v) * top.exp()
 
 
-class Memory:
-    """`sum phi(k)ᵀ v` over the keys so far, each feature in units of `exp(reference)`.
-
-    To divide rows by the sum of their scores, there is a column of ones beside the values. References are
-    constants to differentiation: results do not depend on them. The reference is always that of a key
-    already seen, so a normaliser of positive features never vanishes.
-    """
-
-    def __init__(self, normalised: bool, sums: Tensor, reference: Tensor | None) -> None:
-        self.normalised, self.sums = normalised, sums
-        self.reference = None if reference is None else reference.detach()
-
-    @classmethod
-    def empty(cls, key: Scaled, values: int, normalised: bool = True) -> Memory:
-        """Of keys such as these, nothing yet."""
-        factors, logs = key
-        some = logs if factors is None else factors
-        assert some is not None
-        sums = some.new_zeros(*some.shape[:-2], some.shape[-1], values + normalised)
-        return cls(normalised, sums, None if logs is None else torch.full_like(logs[..., :1, :], -torch.inf))
-
-    @property
-    def kept(self) -> Kept:
-        """What it is made of."""
-        return self.sums, self.reference
-
-    def measure_by(self, key: Scaled) -> None:
-        """Let the reference be at least the logarithms of these keys."""
-        if key[1] is not None:
-            self._measure(key[1].detach().amax(-2, keepdim=True))
-
-    def _measure(self, least: Tensor) -> None:
-        if self.reference is None:
-            return
-        reference = torch.maximum(self.reference, least)
-        scale = (self.reference - reference).exp().mT
-        self.sums, self.reference = self.sums * scale, reference
-
-    def surged(self, key: Scaled) -> bool:
-        """Whether keys exceed the reference by more than a sum can bear."""
-        if self.reference is None or key[1] is None:
-            return False
-        return bool((key[1].detach() - self.reference).amax() > SURGE)
-
-    def keys(self, key: Scaled, times: Tensor | None = None) -> Tensor:
-        """phi(k), in units of the reference, as often as each key is there."""
-        factors, logs = key
-        phi = product(factors, None if logs is None or self.reference is None else logs - self.reference)
-        return phi if times is None else phi * times
-
-    def queries(self, query: Scaled) -> tuple[Tensor, Tensor | None]:
-        """phi(q) such that its product with phi(k), times exp of the second result, is the score.
-
-        Logarithms are measured against their own log-sum-exp, which cancels where rows are divided by
-        their sums.
-        """
-        factors, logs = query
-        if logs is None or self.reference is None:
-            return product(factors, None), None
-        logs = logs + self.reference
-        phi = logs.softmax(-1) if factors is None else logs.softmax(-1) * factors
-        return phi, None if self.normalised else logs.logsumexp(-1, keepdim=True)
-
-    def add(self, keys: Tensor, values: Tensor) -> None:
-        """Add keys to the memory."""
-        sums = keys.mT @ values
-        if self.normalised:
-            sums = torch.cat([sums, keys.sum(-2)[..., None]], dim=-1)
-        self.sums = self.sums + sums
-
-    def join(self, other: Memory) -> None:
-        """Take in what another has taken in."""
-        if other.reference is not None and self.reference is not None:
-            self._measure(other.reference)
-            other._measure(self.reference)
-        self.sums = self.sums + other.sums
-
-    def read(self, phi: Tensor, top: Tensor | None, out: Tensor | None = None) -> Tensor:
-        """What queries get from the keys taken in, written to `out` if it is given."""
-        if not self.normalised:
-            read = torch.matmul(phi, self.sums, out=out)
-            return read if top is None else torch.mul(read, top.exp(), out=out)
-        # Two products, since one with a single column more takes half as long again.
-        read = torch.matmul(phi, self.sums[..., :-1].contiguous(), out=out)
-        return torch.div(read, divisor(phi @ self.sums[..., -1:].contiguous()), out=out)
-
-    def pass_by(
-        self,
-        phi: Tensor,
-        top: Tensor | None,
-        keys: Tensor,
-        values: Tensor,
-        chunk: int,
-        scores: Tensor | None = None,
-    ) -> Tensor:
-        """Take keys in one by one, and read after each; scores within chunks may be given."""
-        values = with_one(values) if self.normalised else values
-        self.sums, read = running(self.sums, phi, keys, values, chunk, scores)
-        return self._finished(read, top)
-
-    def _finished(self, read: Tensor, top: Tensor | None) -> Tensor:
-        """The output divided by its total, or if there is none back in its own units."""
-        if self.normalised:
-            return divided(read[..., :-1], read[..., -1:])
-        return read if top is None else read * top.exp()
-
-
 def decode_from_sums(
-    mechanism: Mechanism,
-    features: FeatureMechanism,
-    past: Past | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    present: Tensor | None,
-    skipped: int,
-    extras: dict[str, Any],
-) -> tuple[Tensor, Past]:
+    mechanism: Mechanism, features: FeatureMechanism, past: Past | None, new: NewTokens
+) -> tuple[Answers, Past]:
     """Decode a mechanism whose scores are those of `features`, from their sums.
 
     The first tokens are read by the mechanism itself, and added up only if others follow.
     """
-    read = count_read(past, k, present)
+    q, k, v, present, skipped = new.q, new.k, new.v, new.present, new.skipped
+    lengths = new.lengths(past)
     if past is not None:
-        out, state = features.read_on(past.state, q, k, v, present, **extras)
-        return out[..., skipped:, :], Past(read, state=state)
-    extras = fill_missing_extras(mechanism, q, k, v, extras)
+        out, state = features.continue_from(past.state, q, k, v, present, **new.extras)
+        return out[..., skipped:, :], Past(lengths, state=state)
+    extras = new.all_extras(mechanism)
     out = mechanism(q[..., skipped:, :], k, v, causal=True, first=skipped, present=present, **extras)
-    return out, Past(read, state=Pending(partial(features.remembered, k, v, present, **extras)))
+    return out, Past(lengths, state=LazyState(partial(features.summarise, k, v, present, **extras)))
 
 
-def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool, first: int = 0) -> None:
-    """Refuse a request that feature maps do not serve, in one line."""
-    if causal and first + q.shape[-2] != k.shape[-2]:
-        numbers = f"{first + q.shape[-2]} and {k.shape[-2]}"
-        raise UsageError(f"causal needs as many queries as keys, not {numbers}: row i sees keys up to i")
+def block_length(memory: FeatureMemory) -> int:
+    """Return the number of tokens whose features are held at once."""
+    numbers = MAX_CACHED_NUMBERS if torch.is_grad_enabled() else MAX_CACHED_NUMBERS // INFERENCE_SHARE
+    return max(1, numbers // max(1, memory.sums[..., 0].numel()))
 
 
-def block_length(memory: Memory) -> int:
-    """The number of tokens whose features are held at once."""
-    cached = CACHED if torch.is_grad_enabled() else CACHED // INFERENCE_SHARE
-    return max(1, cached // max(1, memory.sums[..., 0].numel()))
-
-
-def blocks(step: int, *tensors: Tensor | None) -> Iterator[tuple[Any, ...]]:
-    """Some tokens after the other, of each of the tensors."""
-    return zip(*(repeat(None) if x is None else torch.split(x, step, dim=-2) for x in tensors), strict=False)
-
-
-def have_equal_heads(q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> bool:
-    """Whether no batch element or head of one tensor is shared by several of another."""
+def has_equal_heads(q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> bool:
+    """Return whether no batch element or head of one tensor is shared by several of another."""
     leading = k.shape[:-2]
     if not q.shape[:-2] == leading == v.shape[:-2]:
         return False
-    if times is None:
+    if multiplicity is None:
         return True
-    shared = torch.broadcast_shapes(leading, times.shape[:-2])  # type: ignore[no-untyped-call]
-    return bool(shared == leading)
+    common = torch.broadcast_shapes(leading, multiplicity.shape[:-2])  # type: ignore[no-untyped-call]
+    return bool(common == leading)
 
 
-def in_pieces(x: Float[Tensor, "heads tokens width"]) -> Float[Tensor, "pieces tokens_of_a_piece width"]:
-    """Cut the tokens of a single head into pieces, so that threads compute separate products.
+def split_pieces(x: Float[Tensor, "heads tokens width"]) -> Float[Tensor, "pieces tokens_of_a_piece width"]:
+    """Split the tokens of a single head into pieces, so that threads compute separate products.
 
-    Products of several heads are separate anyway, and tokens that pieces do not divide stay as they are.
+    Products of several heads are separate anyway, and a number of tokens that pieces do not divide stays
+    whole.
     """
     heads, tokens, width = x.shape
     return x.view(-1, PIECE, width) if heads == 1 and tokens and tokens % PIECE == 0 else x
 
 
-def joined(rows: list[Tensor]) -> Tensor:
-    """Rows of outputs, end to end."""
+def concatenate(rows: list[Tensor]) -> Tensor:
+    """Concatenate rows of outputs, without a copy if there is only one part."""
     return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)
 
 
-def times_there(k: Keys, counts: Counts | None, present: Tensor | None) -> Times | None:
-    """How often each key is there: its count, or 0 where it is absent."""
-    if present is None:
-        return None if counts is None else counts.to(k.dtype)[..., None]
-    there = present[:, None, :, None].to(k.dtype)
-    return there if counts is None else there * counts.to(k.dtype)[..., None]
-
-
-def cut(times: Tensor | None, place: int) -> tuple[Tensor | None, Tensor | None]:
-    """How often keys are there, of those before a place and of those from there on."""
-    return (None, None) if times is None else (times[..., :place, :], times[..., place:, :])
-
-
-def product(factors: Tensor | None, logs: Tensor | None) -> Tensor:
-    """`factors * exp(logs)`."""
-    if logs is None:
-        assert factors is not None
-        return factors
-    return logs.exp() if factors is None else factors * logs.exp()
-
-
-def first(key: Scaled) -> Scaled:
-    """The first key alone, which every row of its chunk sees."""
-    factors, logs = (None if x is None else x[..., :1, :] for x in key)
-    return factors, logs
-
-
-def without_absent(key: Scaled, times: Times) -> Scaled:
-    """Keys that stand for no token at all are no reference for the others."""
-    factors, logs = key
-    if logs is not None:
-        logs = logs.masked_fill(times == 0, torch.finfo(logs.dtype).min / 4)
-    return factors, logs
+def _slice(x: Any, start: int, stop: int) -> Any:
+    return None if x is None else x[..., start:stop, :]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms._recomputed import is_transformed
+from separatrix.mechanisms._recompute import is_transformed
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
 
 
 class Elu(FeatureMechanism):
     """`phi(x) = elu(x) + 1`, that is `x + 1` above 0 and `exp(x)` below [rec].
 
-    Written by cases, so that small features keep their digits: `elu(x) + 1` would round them to 0.
-
     >>> import torch
     >>> x = torch.tensor([0.0, 1.0]).reshape(1, 1, 2, 1)
-    >>> Elu().features(x, "key").flatten().tolist()
+    >>> Elu().compute_features(x, "key").flatten().tolist()
     [1.0, 2.0]
     """
 
@@ -23,13 +21,14 @@ class Elu(FeatureMechanism):
     source = "[rec] linear transformers, arXiv 2006.16236"
     coordinate_free = True
 
-    def features(self, x: Tokens, side: Side) -> Features:
+    def compute_features(self, x: Tokens, side: Side) -> Features:
         return elu_plus_one(x)
 
 
 def elu_plus_one(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """x + 1 above 0, exp(x) below, without the digits that adding 1 to expm1 would lose."""
-    decayed, linear = x.clamp(max=0).exp_(), x.relu()
-    # Backward needs the exponential, so it is overwritten only where nothing is recorded.
-    recorded = torch.is_grad_enabled() or is_transformed()
-    return decayed + linear if recorded else decayed.add_(linear)
+    """Return x + 1 above 0 and exp(x) below: `elu(x) + 1` would round small features to 0."""
+    exponential, linear = x.clamp(max=0).exp_(), x.relu()
+    # Backward needs the exponential, so it is overwritten only if nothing is recorded.
+    if torch.is_grad_enabled() or is_transformed():
+        return exponential + linear
+    return exponential.add_(linear)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from separatrix.mechanisms.features._base import LogFeatureMechanism, Scaled, Side, Tokens
+from separatrix.mechanisms.features._base import LogFeatureMechanism, Side, Tokens
+from separatrix.mechanisms.features._memory import ScaledFeatures
 
 
 class ExpFeatures(LogFeatureMechanism):
@@ -21,5 +22,5 @@ class ExpFeatures(LogFeatureMechanism):
     source = "[rec] the exp map compared in Hedgehog, arXiv 2402.04347; a relative: arXiv 1812.01243"
     coordinate_free = True
 
-    def scaled(self, x: Tokens, side: Side) -> Scaled:
-        return None, x
+    def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures:
+        return ScaledFeatures(None, x)

@@ -23,5 +23,5 @@ class IdentityFeatures(FeatureMechanism):
     source = "[rec] linear attention: arXiv 2310.11685 normalised, arXiv 2212.07677 not"
     coordinate_free = True
 
-    def features(self, x: Tokens, side: Side) -> Features:
+    def compute_features(self, x: Tokens, side: Side) -> Features:
         return x

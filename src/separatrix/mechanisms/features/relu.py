@@ -22,5 +22,5 @@ class ReluFeatures(FeatureMechanism):
     source = "[rec] as in T2R, arXiv 2103.13076, without its learned map; injectivity: arXiv 2412.06590"
     coordinate_free = True
 
-    def features(self, x: Tokens, side: Side) -> Features:
+    def compute_features(self, x: Tokens, side: Side) -> Features:
         return x.relu()

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from separatrix.core.parameters import Constraint
 from separatrix.core.tensors import torch
-from separatrix.mechanisms.features._base import LogFeatureMechanism, Scaled, Side, Tokens
-from separatrix.mechanisms.features._random import RandomParameters, gaussian
+from separatrix.mechanisms.features._base import Side, Tokens
+from separatrix.mechanisms.features._memory import ScaledFeatures
+from separatrix.mechanisms.features._random import RandomFeatureMechanism, gaussian
 
 
-class RffParameters(RandomParameters):
-    """How many features, an even number, and from which seed."""
-
-    owner = "rff"
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *RandomParameters.constraints,
-        Constraint(
-            ("features",),
-            lambda p: p.features % 2 == 0,
-            lambda p: f"features={p.features} is odd; half of them are sines and half are cosines",
-        ),
-    )
-
-
-class Rff(LogFeatureMechanism):
+class Rff(RandomFeatureMechanism):
     """`phi(x) = exp(|x|²/2) [cos(Wx), sin(Wx)] / sqrt(m)`, W of m Gaussian rows [rec].
 
-    `exp(<q,k>) = exp(|q|²/2) exp(|k|²/2) E cos(<w,q-k>)`. `features` counts sines and cosines, 2m.
-    Weights may be negative, and normalisers near 0, where the average is far from its mean: the keys
-    of Random Feature Attention have length 1, for which it is steadier; here they are as given.
+    `exp(<q,k>) = exp(|q|²/2) exp(|k|²/2) E cos(<w,q-k>)`. `features` counts sines and cosines, 2m. Weights
+    may be negative, and normalisers near 0, if the average is far from its mean: the keys of Random Feature
+    Attention have length 1, for which it is more stable; here they are used as given.
 
     >>> x = torch.full((1, 1, 1, 4), 0.25)
-    >>> phi = Rff().features(x, "key")
+    >>> phi = Rff().compute_features(x, "key")
     >>> round((phi @ phi.mT).item() / math.exp(0.25), 5)
     1.0
     """
@@ -41,11 +27,16 @@ class Rff(LogFeatureMechanism):
     name = "rff"
     formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = exp(|x|^2/2) [cos(Wx), sin(Wx)] / sqrt(m)"
     source = "[rec] Random Feature Attention, arXiv 2103.02143"
-    schema = RffParameters
-    parameters: RffParameters
+    relations = (
+        Constraint(
+            ("features",),
+            lambda values: values.features % 2 == 0,
+            lambda values: f"features={values.features} is odd; half of them are sines and half are cosines",
+        ),
+    )
 
-    def scaled(self, x: Tokens, side: Side) -> Scaled:
-        half = self.parameters.features // 2
-        angles = x @ gaussian(half, x.shape[-1], self.parameters.seed).to(x).mT
-        waves = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(half)
-        return waves, x.square().sum(-1, keepdim=True) / 2
+    def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures:
+        frequencies = self.features // 2
+        angles = x @ gaussian(frequencies, x.shape[-1], self.seed).to(x).mT
+        waves = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(frequencies)
+        return ScaledFeatures(waves, x.square().sum(-1, keepdim=True) / 2)

@@ -10,7 +10,7 @@ class SquaredReluFeatures(FeatureMechanism):
 
     >>> import torch
     >>> x = torch.tensor([-1.0, 3.0]).reshape(1, 1, 2, 1)
-    >>> SquaredReluFeatures().features(x, "key").flatten().tolist()
+    >>> SquaredReluFeatures().compute_features(x, "key").flatten().tolist()
     [0.0, 9.0]
     """
 
@@ -19,5 +19,5 @@ class SquaredReluFeatures(FeatureMechanism):
     source = "[rec] the activation of Primer, arXiv 2109.08668, as a feature map"
     coordinate_free = True
 
-    def features(self, x: Tokens, side: Side) -> Features:
+    def compute_features(self, x: Tokens, side: Side) -> Features:
         return x.relu().square()

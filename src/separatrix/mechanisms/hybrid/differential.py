@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.parameters import exact
 from separatrix.core.tensors import Tensor
-from separatrix.mechanisms._base import Attended, Counts, Keys, Mechanism, Queries, Values, form
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._methods import attention_method
+from separatrix.mechanisms._positions import CallOptions
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
 from separatrix.mechanisms.extras import DIFFERENCE
 from separatrix.mechanisms.kernels.softmax import Softmax
-
-
-class DifferentialParameters(Parameters):
-    """How much of the second softmax is taken away."""
-
-    owner = "differential"
-    lam: Exact = Fraction(4, 5)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("lam",),
-            lambda p: abs(p.lam) <= 10**6,
-            lambda p: f"lam={format_exact(p.lam)} is out of range; lam must be between -1e6 and 1e6",
-        ),
-    )
 
 
 class Differential(Mechanism):
     """`f = softmax(<q_1,k_1>) - lam softmax(<q_2,k_2>)`, where q = (q_1, q_2) and k = (k_1, k_2).
 
     The Differential Transformer (arXiv 2410.05258) learns lam, one for a layer: `lam` of shape (heads,). An
-    odd width gives the first half one channel more. The weights of a row add up to 1 - lam. Held against the
+    odd width gives the first half one channel more. The weights of a row add up to 1 - lam. Compared with the
     authors' program, left out are the division of logits by the root of the width of a half (a layer divides
-    by that of a head, smaller by sqrt(2): give it `scale`), rotary positions of each half by itself (a layer
-    turns the head as one), and the root-mean-square norm of each head's output (a layer has it) times 1 less
-    the constant in lam.
+    by that of a head, smaller by sqrt(2): give it `scale`), rotary positions of each half (a layer rotates
+    the head as one), and the root-mean-square norm of each head's output (a layer has it) times 1 less the
+    constant in lam.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -48,40 +37,33 @@ class Differential(Mechanism):
     formula = "softmax(<q_1,k_1>) - lam softmax(<q_2,k_2>), q = (q_1, q_2), k = (k_1, k_2)"
     source = "[rec] arXiv 2410.05258, with a lam that is not learned"
     family = "hybrid"
-    schema = DifferentialParameters
-    parameters: DifferentialParameters
     extras = (DIFFERENCE,)
     takes_first = True
     takes_present = True
+    lam: Fraction = exact(Fraction(4, 5), at_least=-(10**6), at_most=10**6)
+    """The share of the second softmax that is subtracted."""
 
     @property
-    def normalised(self) -> bool:
-        return self.parameters.lam == 0
+    def is_normalised(self) -> bool:
+        return self.lam == 0
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        lam: Tensor = more.pop("lam").to(v)[:, None, None]
-        softmax = Softmax()
-        (q_1, q_2), (k_1, k_2) = _halves(q), _halves(k)
-        plus = softmax.definition(q_1, k_1, v, counts, causal, **more)
-        return plus - lam * softmax.definition(q_2, k_2, v, counts, causal, **more)
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        return _subtract(Softmax().definition, q, k, v, options, extras["lam"])
 
-    @form
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """The fast form of softmax, twice."""
-        lam: Tensor = more.pop("lam").to(v)[:, None, None]
-        softmax = Softmax()
-        (q_1, q_2), (k_1, k_2) = _halves(q), _halves(k)
-        return softmax(q_1, k_1, v, counts, causal, **more) - lam * softmax(
-            q_2, k_2, v, counts, causal, **more
-        )
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        """Compute the fast form of softmax, twice."""
+        return _subtract(Softmax(), q, k, v, options, extras["lam"])
 
 
-def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The first half of the channels, and the others."""
-    half = -(-x.shape[-1] // 2)
-    return x[..., :half], x[..., half:]
+def _subtract(
+    softmax: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, options: CallOptions, lam: Tensor
+) -> Tensor:
+    """Subtract the softmax of the second half of the channels from that of the first."""
+    half = -(-q.shape[-1] // 2)
+    first, second = (
+        softmax(q[..., part], k[..., part], v, options.counts, options.causal, **options.positions())
+        for part in (slice(half), slice(half, None))
+    )
+    return first - lam.to(v)[:, None, None] * second

@@ -1,48 +1,32 @@
-"""Softmax over a window, linear attention over what is older."""
+"""Softmax over a window, linear attention over older tokens."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.core.parameters import Constraint, Natural, Parameters
-from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form, widened
-from separatrix.mechanisms._limits import least
-from separatrix.mechanisms._places import Seen, which_present
-from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.core.parameters import natural
+from separatrix.core.tensors import Bool, Float, Tensor, torch
+from separatrix.mechanisms._blocks import divide
+from separatrix.mechanisms._methods import advance_method, attention_method, upcast
+from separatrix.mechanisms._positions import CallOptions, Visible, presence_mask
+from separatrix.mechanisms._running_sums import append_ones
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
 from separatrix.mechanisms.features.elu import elu_plus_one
-from separatrix.mechanisms.recurrent._base import (
-    Key,
-    Output,
-    Query,
-    RecurrentMechanism,
-    State,
-    Value,
-    check_lengths,
-    memory,
-)
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, zero_state
 
 Scores = Float[Tensor, "batch heads queries keys"]
 
 
-class WindowLinearParameters(Parameters):
-    """How many of the last tokens, the present one among them, are read by softmax."""
-
-    owner = "window-linear"
-    size: Natural = 64
-    constraints: ClassVar[tuple[Constraint, ...]] = (least("size", 1),)
-
-
 class WindowLinear(RecurrentMechanism):
-    """Weights `exp(<q,k> - c)` in the window, `<phi(q), phi(k)>` before it, one sum below both [rec].
+    """Weights `exp(<q,k> - c)` in the window, `<phi(q), phi(k)>` before it, over their common sum [rec].
 
-    The window is the last `size` tokens, the present one among them; c is the largest logit in it, so its
-    best key always has weight 1, as in the reference code of LoLCATs. There the feature map phi and a
-    factor on the window are learned; here `phi(x) = elu(x) + 1` (arXiv 2006.16236), which is positive and
-    cannot overflow, and the factor is 1. A window of all tokens is causal softmax.
+    The window is the last `size` tokens, the current one included; c is the largest logit in it, so its best
+    key always has weight 1, as in the reference code of LoLCATs. There the feature map phi and a factor on
+    the window are learned; here `phi(x) = elu(x) + 1` (arXiv 2006.16236), which is positive and cannot
+    overflow, and the factor is 1. A window of all tokens is causal softmax.
 
-    The state is the last `size` keys and values, which of them are there, and for what is older the sum of
-    `phi(k) (v, 1)ᵀ`.
+    The state is the last `size` keys and values, their presence, and for older tokens the sum of `phi(k) (v,
+    1)ᵀ`.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> zero = torch.zeros(1, 1, 3, 1)
@@ -55,50 +39,28 @@ class WindowLinear(RecurrentMechanism):
     formula = "u / sum u, u = exp(<q,k> - max) in the window, <phi(q), phi(k)> before it"
     source = "[rec] arXiv 2410.10254, with a feature map that is not learned"
     family = "hybrid"
-    schema = WindowLinearParameters
-    minds_absence = True
-    parameters: WindowLinearParameters
+    step_takes_present = True
+    is_normalised = True
+    size: int = natural(64, at_least=1)
+    """The number of last tokens, the current one included, that softmax reads."""
 
-    @property
-    def normalised(self) -> bool:
-        return True
-
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        check_lengths(self, q, k)
-        there = which_present(more.get("present"), k)
-        near, far = _in_sight(there[:, None], q.shape[-2], self.parameters.size)
-        older = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~far, 0)
-        weights = _softmax_scores(q @ k.mT, near) + older
-        return divided(weights, weights.sum(-1, keepdim=True)) @ v
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions) -> Attended:
+        near, far = _split_visible(presence_mask(options.present, k)[:, None], q.shape[-2], self.size)
+        old_scores = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~far, 0)
+        weights = _softmax_scores(q @ k.mT, near) + old_scores
+        return divide(weights, weights.sum(-1, keepdim=True)) @ v
 
     def init_state(self, q: Queries, v: Values) -> State:
-        q, v = widened(q, v)
-        return memory(q, v, more=1), q[..., :0, :], v[..., :0, :], v[:, :1, :0, :1]
+        q, v = upcast(q, v)
+        return zero_state(q, v, columns=1), q[..., :0, :], v[..., :0, :], v[:, :1, :0, :1]
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> State:
-        sums, *kept = self.init_state(k, v)
-        full = min(tokens, self.parameters.size)
-        return sums, *(x.new_zeros(()).expand(*x.shape[:-2], full, x.shape[-1]) for x in kept)
+        sums, *window = self.init_state(k, v)
+        length = min(tokens, self.size)
+        return sums, *(x.new_zeros(()).expand(*x.shape[:-2], length, x.shape[-1]) for x in window)
 
-    @one_token
-    def step(
-        self,
-        state: State,
-        q_t: Query,
-        k_t: Key,
-        v_t: Value,
-        present: Bool[Tensor, "batch 1 1"] | None = None,
-        **extras_t: Any,
-    ) -> tuple[State, Output]:
-        there = None if present is None else present[..., None, :]
-        q, k, v = (x[..., None, :] for x in (q_t, k_t, v_t))
-        state, out = self.advance(state, q, k, v, present=there)
-        return state, out[..., 0, :]
-
-    @run_of_tokens
+    @advance_method
     def advance(
         self,
         state: State,
@@ -108,45 +70,47 @@ class WindowLinear(RecurrentMechanism):
         present: Bool[Tensor, "batch 1 keys 1"] | None = None,
         **extras: Any,
     ) -> tuple[State, Attended]:
-        """Every token reads the kept keys and those of the run, each as near, far or future.
+        """Let every token read the keys of the state and of the run, each as near, far or future.
 
-        Where some are absent, elements of a batch keep different tokens, and have gaps before the first.
+        With absent tokens, batch elements keep different tokens, and have gaps before the first.
         """
-        old, *kept = state
-        here = torch.ones_like(v[:, :1, :, :1]) if present is None else present.to(v.dtype)
-        keys, values, there = (torch.cat(pair, dim=-2) for pair in zip(kept, (k, v, here), strict=True))
-        near, far = _in_sight(there[..., 0] > 0, q.shape[-2], self.parameters.size)
-        values, leaving = _with_one(values), max(0, keys.shape[-2] - self.parameters.size)
-        out = _softmax_scores(q @ keys.mT, near) @ values + elu_plus_one(q) @ old
+        sums, *window = state
+        new_present = torch.ones_like(v[:, :1, :, :1]) if present is None else present.to(v.dtype)
+        new = (k, v, new_present)
+        keys, values, is_present = (torch.cat(pair, dim=-2) for pair in zip(window, new, strict=True))
+        near, far = _split_visible(is_present[..., 0] > 0, q.shape[-2], self.size)
+        values, leaving = append_ones(values), max(0, keys.shape[-2] - self.size)
+        out = _softmax_scores(q @ keys.mT, near) @ values + elu_plus_one(q) @ sums
         if leaving:
             scores = elu_plus_one(q) @ elu_plus_one(keys[..., :leaving, :]).mT
             out = out + scores.masked_fill(~far[..., :leaving], 0) @ values[..., :leaving, :]
-        if not bool(there.all()):
-            order = there.argsort(stable=True, dim=-2)
-            keys, values, there = (x.gather(-2, order.expand(x.shape)) for x in (keys, values, there))
+        if not bool(is_present.all()):
+            # Absent tokens move to the front, to leave the window before any that is present.
+            order = is_present.argsort(stable=True, dim=-2)
+            keys, values, is_present = (
+                x.gather(-2, order.expand(x.shape)) for x in (keys, values, is_present)
+            )
         if leaving:
-            gone = values[..., :leaving, :] * there[..., :leaving, :]
-            old = old + elu_plus_one(keys[..., :leaving, :]).mT @ gone
-        state = (old, keys[..., leaving:, :], values[..., leaving:, :-1], there[..., leaving:, :])
-        return state, divided(out[..., :-1], out[..., -1:])
+            leaving_values = values[..., :leaving, :] * is_present[..., :leaving, :]
+            sums = sums + elu_plus_one(keys[..., :leaving, :]).mT @ leaving_values
+        state = (sums, keys[..., leaving:, :], values[..., leaving:, :-1], is_present[..., leaving:, :])
+        return state, divide(out[..., :-1], out[..., -1:])
 
 
-def _in_sight(there: Bool[Tensor, "#batch 1 keys"], queries: int, size: int) -> tuple[Seen, Seen]:
-    """Which keys are among the last `size` that are there, and which are older, for the last as queries."""
-    keys = there.shape[-1]
-    place = there.long().cumsum(-1)
-    since = place[..., keys - queries :, None] - place[..., None, :]
-    past = torch.ones(queries, keys, dtype=torch.bool, device=there.device).tril(keys - queries)
-    past = past & there[..., None, :]
-    return past & (since < min(size, keys)), past & (since >= min(size, keys))
+def _split_visible(
+    present: Bool[Tensor, "#batch 1 keys"], queries: int, size: int
+) -> tuple[Visible, Visible]:
+    """Return which keys are among the last `size` present ones, and which are older, for the last queries."""
+    keys = present.shape[-1]
+    position = present.long().cumsum(-1)
+    distance = position[..., keys - queries :, None] - position[..., None, :]
+    past = torch.ones(queries, keys, dtype=torch.bool, device=present.device).tril(keys - queries)
+    past = past & present[..., None, :]
+    return past & (distance < min(size, keys)), past & (distance >= min(size, keys))
 
 
-def _softmax_scores(logits: Scores, near: Seen) -> Scores:
-    """`exp(logit - largest)` of the keys that are near."""
+def _softmax_scores(logits: Scores, near: Visible) -> Scores:
+    """Return `exp(logit - largest)` of the near keys."""
     logits = logits.masked_fill(~near, -torch.inf)
     top = logits.amax(-1, keepdim=True)
     return (logits - top.masked_fill(top == -torch.inf, 0)).exp()
-
-
-def _with_one(v: Tensor) -> Tensor:
-    return functional.pad(v, (0, 1), value=1.0)

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.core.tensors import Float, Tensor
-from separatrix.mechanisms._base import (
-    Attended,
-    Counts,
-    Floats,
-    Keys,
-    Present,
-    Queries,
-    ScoreMechanism,
-    Values,
-    divided,
-    form,
-)
-from separatrix.mechanisms.decoding import Answered, Past
+from separatrix.mechanisms._base import ScoreMechanism
+from separatrix.mechanisms._blocks import divide
+from separatrix.mechanisms._methods import attention_method
+from separatrix.mechanisms._positions import CallOptions
+from separatrix.mechanisms._types import Attended, Floats, Keys, Queries, Values
+from separatrix.mechanisms.decoding import Answers, NewTokens, Past
 from separatrix.mechanisms.features._base import decode_from_sums
 from separatrix.mechanisms.features.identity import IdentityFeatures
 
@@ -29,8 +21,8 @@ from separatrix.mechanisms.features.identity import IdentityFeatures
 class Linear(ScoreMechanism):
     """`u = <q,k>`, `f = u / <u,1>` [paper].
 
-    Weights may be negative, and a row whose scores sum to zero has no answer (it divides by zero):
-    on the constructions here all logits are positive.
+    Weights may be negative, and a row whose scores sum to zero has no answer (it divides by zero): on the
+    constructions here all logits are positive.
     """
 
     name = "linear"
@@ -48,7 +40,7 @@ class Linear(ScoreMechanism):
         return (base + step).over(base)
 
     @cached_property
-    def features(self) -> IdentityFeatures:
+    def feature_map(self) -> IdentityFeatures:
         """The feature map with the same scores: its causal form is linear in the tokens."""
         return IdentityFeatures()
 
@@ -57,30 +49,18 @@ class Linear(ScoreMechanism):
         return True
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
-        return self.features.remembered(k, v)
+        return self.feature_map.summarise(k, v)
 
-    def decode(
-        self,
-        past: Past | None,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Present | None = None,
-        *,
-        skipped: int = 0,
-        **extras: Any,
-    ) -> tuple[Answered, Past]:
-        """From the sums of `k (v, 1)ᵀ`."""
-        return decode_from_sums(self, self.features, past, q, k, v, present, skipped, extras)
+    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+        """Decode from the sums of `k (v, 1)ᵀ`."""
+        return decode_from_sums(self, self.feature_map, past, new)
 
-    @form
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """`q (kᵀ v) / q (kᵀ 1)`: linear in the tokens; with causal, running sums."""
-        if causal and more.get("first", 0) + q.shape[-2] == k.shape[-2]:
-            return self.features(q, k, v, causal=True, **more)
-        if causal:  # queries beyond the last key, or fewer than there are keys
-            return super().__call__(q, k, v, counts, causal, **more)
-        weighted = k if counts is None else k * counts[..., None]
-        return divided(q @ (weighted.mT @ v), q @ weighted.sum(-2)[..., None])
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions) -> Attended:
+        """Compute `q (kᵀ v) / q (kᵀ 1)`, linear in the tokens; with causal, by running sums."""
+        if options.causal and options.first + q.shape[-2] == k.shape[-2]:
+            return self.feature_map(q, k, v, causal=True, **options.positions())
+        if options.causal:  # queries beyond the last key, or fewer than there are keys
+            return super().__call__(q, k, v, causal=True, **options.positions())
+        keys = k if options.counts is None else k * options.counts[..., None]
+        return divide(q @ (keys.mT @ v), q @ keys.sum(-2)[..., None])

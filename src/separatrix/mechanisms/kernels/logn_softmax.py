@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar
 
-from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.parameters import exact
 from separatrix.core.tensors import torch
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, softmax_of
+from separatrix.mechanisms._methods import attention_method
+from separatrix.mechanisms._positions import CallOptions
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, count_visible, softmax
 from separatrix.mechanisms.kernels.softmax import Softmax
-
-
-class LogNSoftmaxParameters(Parameters):
-    """What log n is multiplied by."""
-
-    owner = "logn-softmax"
-    scale: Exact = Fraction(1)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("scale",),
-            lambda p: 0 <= p.scale <= 1000,
-            lambda p: f"scale={format_exact(p.scale)} is out of range; scale must be between 0 and 1000",
-        ),
-    )
 
 
 class LogNSoftmax(StreamedMechanism):
     """`f = softmax(scale log(n) <q,k>)`, n the number of keys the query sees (arXiv 2501.19399).
 
-    Softmax with bounded logits spreads over n keys; a logit that grows like log n does not. A query
-    that sees one token copies it, and one that sees none (all counts 0) gets zeros.
+    Softmax with bounded logits spreads over n keys; a logit that grows like log n does not. A query that sees
+    one token copies it, and one that sees none (all counts 0) gets zeros.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> logits = torch.tensor([1.0, 0.0, 0.0, 0.0]).reshape(1, 1, 4, 1)
@@ -43,21 +29,19 @@ class LogNSoftmax(StreamedMechanism):
     name = "logn-softmax"
     formula = "exp(scale log(n) <q,k>) / sum exp(scale log(n) <q,k>)"
     source = "[rec] scalable softmax, arXiv 2501.19399, without its learned scale"
-    schema = LogNSoftmaxParameters
-    parameters: LogNSoftmaxParameters
+    scale: Fraction = exact(1, at_least=0, at_most=1000)
+    """The factor of log n."""
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        n = copies.sum(-1, keepdim=True).clamp(min=1)
-        return softmax_of(float(self.parameters.scale) * n.log() * logits, copies)
+        return softmax(float(self.scale) * count_visible(copies).log() * logits, copies)
 
-    @form
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """torch's fused softmax of scaled queries; counts, places and gaps go through the definition."""
-        if counts is not None or more:
-            return super().__call__(q, k, v, counts, causal, **more)
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions) -> Attended:
+        """Use torch's fused softmax on scaled queries; counts and positions go through the definition."""
+        positions = options.positions()
+        if options.counts is not None or positions:
+            return super().__call__(q, k, v, options.counts, options.causal, **positions)
         n = torch.full((q.shape[-2], 1), float(k.shape[-2]), dtype=q.dtype, device=q.device)
-        if causal:
+        if options.causal:
             n = torch.arange(1, len(n) + 1, dtype=q.dtype, device=q.device)[:, None].minimum(n)
-        return Softmax()(float(self.parameters.scale) * n.log() * q, k, v, causal=causal)
+        return Softmax()(float(self.scale) * n.log() * q, k, v, causal=options.causal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, count_visible
 
 
 class Relu(StreamedMechanism):
@@ -20,10 +20,7 @@ class Relu(StreamedMechanism):
     name = "relu"
     formula = "max(<q,k>, 0) / n"
     source = "[rec] arXiv 2309.08586"
-
-    @property
-    def normalised(self) -> bool:
-        return False
+    is_normalised = False
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        return copies * logits.relu() / copies.sum(-1, keepdim=True).clamp(min=1)
+        return copies * logits.relu() / count_visible(copies)

@@ -1,46 +1,23 @@
-"""Softmax with a sink: one more logit below, so that a query can look at nothing."""
+"""Softmax with a sink: one more logit in the normaliser, so that a query can ignore all keys."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-from pydantic import BeforeValidator
-
-from separatrix.core.numbers import format_exact, parse_exact
-from separatrix.core.parameters import Constraint, Parameters
+from separatrix.core.parameters import exact
 from separatrix.core.tensors import torch
 from separatrix.mechanisms.extras import SINK
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
-
-
-def _sink(value: object) -> Fraction | str:
-    return "none" if value == "none" else parse_exact(value, "sink")
-
-
-class SinkParameters(Parameters):
-    """The logit of the sink, or none."""
-
-    owner = "softmax-sink"
-    sink: Annotated[Fraction | str, BeforeValidator(_sink)] = Fraction(0)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("sink",),
-            lambda p: p.sink == "none" or abs(p.sink) <= 10**6,
-            lambda p: (
-                f"sink={format_exact(p.sink)} is out of range; sink must be none, or between -1e6 and 1e6"
-            ),
-        ),
-    )
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, safe_divide
 
 
 class SoftmaxSink(StreamedMechanism):
     """`f = exp(<q,k>) / (exp(sink) + sum exp(<q,k>))`: softmax with one more key, whose value is 0.
 
-    sink=0 is the zero sink of StreamingLLM (arXiv 2309.17453), sink=none softmax. gpt-oss learns
-    one logit for each head: `sink` of shape (heads,). What StreamingLLM itself does is another thing: it
-    keeps the first tokens in sight beside a window, as window-global does, or has one more token learned in
-    front, whose value is not 0.
+    sink=0 is the zero sink of StreamingLLM (arXiv 2309.17453), sink=none softmax. gpt-oss learns one logit
+    for each head: `sink` of shape (heads,). StreamingLLM itself does something else: it keeps the first
+    tokens visible beside a window, as window-global does, or learns one more first token, whose value is not
+    0.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 1, 1)
@@ -51,19 +28,24 @@ class SoftmaxSink(StreamedMechanism):
     name = "softmax-sink"
     formula = "exp(<q,k>) / (exp(sink) + sum exp(<q,k>))"
     source = "[rec] arXiv 2309.17453; one logit per head as in gpt-oss"
-    schema = SinkParameters
-    parameters: SinkParameters
+    sink: Fraction | str = exact(0, at_least=-(10**6), at_most=10**6, word="none")
+    """The logit of the sink, or none."""
     extras = (SINK,)
 
     @property
-    def normalised(self) -> bool:
-        return self.parameters.sink == "none"
+    def is_normalised(self) -> bool:
+        return self.sink == "none"
+
+    @property
+    def sink_logit(self) -> float:
+        """The logit of the sink; minus infinity for none."""
+        return -torch.inf if isinstance(self.sink, str) else float(self.sink)
 
     def weights(self, logits: Logits, copies: Copies, **extras: Any) -> Logits:
         sink = extras["sink"].to(logits)[:, None, None]
         logits = logits.masked_fill(copies <= 0, -torch.inf)
-        # The shift cancels, so derivatives of every order stay right when it is taken for a constant.
+        # The shift cancels, so derivatives of every order stay right when it is treated as a constant.
         top = logits.detach().amax(-1, keepdim=True).maximum(sink.detach())
         top = top.masked_fill(top == -torch.inf, 0)
         scores = copies * (logits - top).exp()
-        return over(scores, scores.sum(-1, keepdim=True) + (sink - top).exp())
+        return safe_divide(scores, scores.sum(-1, keepdim=True) + (sink - top).exp())

@@ -6,29 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms._base import Attended, Keys, Mechanism, Queries, Values
-from separatrix.mechanisms._places import which_present
-from separatrix.mechanisms._request import filled, full_precision
-from separatrix.mechanisms.features._base import (
-    CHUNK,
-    FeatureMechanism,
-    LogFeatureMechanism,
-    Scaled,
-    Side,
-    Tokens,
-    times_there,
-)
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._methods import fill_extras, full_precision
+from separatrix.mechanisms._positions import presence_mask, zero_absent
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms.features._base import CHUNK, FeatureMechanism, LogFeatureMechanism, Side, Tokens
+from separatrix.mechanisms.features._memory import ScaledFeatures, multiplicity_of
 
 
 class FadedFeatures(LogFeatureMechanism):
     """`u_ij = <phi(q_i), phi(k_j)> exp(-slope (i - j))`, with the features of another mechanism.
 
-    The factor is `exp(-slope i) exp(slope j)`: one more logarithm of queries and of keys, which travels as
-    one more channel. Time stays linear in the tokens.
+    The factor is `exp(-slope i) exp(slope j)`: one more logarithm of queries and of keys, which is passed on
+    as one more channel. Time stays linear in the tokens.
 
-    What later tokens need are the sums of the features, which decay by `exp(-slope)` from token to token:
-    places are counted from the last token before, so that neither a counter nor large numbers are needed.
-    Where the features of the other mechanism have logarithms, it is their references that decay.
+    Later tokens need the sums of the features, which decay by `exp(-slope)` from token to token: positions
+    are counted from the last token before, so that neither a counter nor large numbers are needed. If the
+    features of the other mechanism have logarithms, their references decay instead.
     """
 
     name = "faded features"
@@ -39,26 +33,26 @@ class FadedFeatures(LogFeatureMechanism):
         vars(self).update(extras=outer.extras, takes_first=False, takes_present=False)
 
     @property
-    def normalised(self) -> bool:
-        return self.inner.normalised
+    def is_normalised(self) -> bool:
+        return self.inner.is_normalised
 
-    def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        q, k = self.inner.mapped(q, k, extras)
-        places = torch.arange(max(q.shape[-2], k.shape[-2]), dtype=q.dtype, device=q.device)
-        falls = extras["slopes"].to(q)[:, None, None] * places[:, None]
-        return _with_channel(q, -falls[:, : q.shape[-2]]), _with_channel(k, falls[:, : k.shape[-2]])
+    def map_tokens(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        q, k = self.inner.map_tokens(q, k, extras)
+        positions = torch.arange(max(q.shape[-2], k.shape[-2]), dtype=q.dtype, device=q.device)
+        falls = extras["slopes"].to(q)[:, None, None] * positions[:, None]
+        return _append_channel(q, -falls[:, : q.shape[-2]]), _append_channel(k, falls[:, : k.shape[-2]])
 
-    def scaled(self, x: Tokens, side: Side) -> Scaled:
-        factors, logs = self.inner.scaled(x[..., :-1], side)
-        return factors, x[..., -1:] if logs is None else logs + x[..., -1:]
+    def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures:
+        factors, logs = self.inner.scale_features(x[..., :-1], side)
+        return ScaledFeatures(factors, x[..., -1:] if logs is None else logs + x[..., -1:])
 
-    def remembered(
+    def summarise(
         self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
     ) -> tuple[Tensor, ...]:
-        sums, reference = super().remembered(k, v, present, **extras)
-        return self._decayed(sums, reference, self._falls(k, v, present, extras)[..., -1:, :], v)
+        sums, reference = super().summarise(k, v, present, **extras)
+        return self._decay_state(sums, reference, self._falls(k, v, present, extras)[..., -1:, :], v)
 
-    def read_on(
+    def continue_from(
         self,
         state: Sequence[Tensor],
         q: Queries,
@@ -69,32 +63,33 @@ class FadedFeatures(LogFeatureMechanism):
     ) -> tuple[Attended, tuple[Tensor, ...]]:
         with full_precision(v):
             falls = self._falls(k, v, present, extras)[..., -1:, :]
-            wide_q, wide_k, wide_v, times, dtype = self._ready(q, k, v, present, extras)
+            wide_q, wide_k, wide_v, multiplicity, dtype = self._prepare(q, k, v, present, extras)
             sums, *references = (part.double() for part in state)
             reference = references[0] if references else sums.new_zeros(*sums.shape[:-2], 1, 1)
-            out, sums, reference = self._passed(CHUNK, wide_q, wide_k, wide_v, times, sums, reference)
-            return out.to(dtype), self._decayed(sums, reference, falls, v)
+            tokens = (wide_q, wide_k, wide_v, multiplicity)
+            out, sums, reference = self._read_run(CHUNK, *tokens, sums, reference)
+            return out.to(dtype), self._decay_state(sums, reference, falls, v)
 
-    def _ready(
+    def _prepare(
         self, q: Tensor, k: Tensor, v: Tensor, present: Tensor | None, extras: dict[str, Any]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, torch.dtype]:
-        """Tokens in float64 with their falls since the last token before; absent ones are no distance."""
+        """Return tokens in float64, with their falls since the last token before that is present."""
         falls, dtype = self._falls(k, v, present, extras), v.dtype
         q, k, v = (x.double() for x in (q, k, v))
-        if present is not None:
-            k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
-        q, k = self.inner.mapped(q, k, filled(self, q, k, v, extras))
-        return _with_channel(q, -falls), _with_channel(k, falls), v, times_there(k, None, present), dtype
+        k, v = zero_absent(present, k, v)
+        q, k = self.inner.map_tokens(q, k, fill_extras(self, q, k, v, extras))
+        q, k = _append_channel(q, -falls), _append_channel(k, falls)
+        return q, k, v, multiplicity_of(k, None, present), dtype
 
     def _falls(
         self, k: Tensor, v: Tensor, present: Tensor | None, extras: dict[str, Any]
     ) -> Float[Tensor, "#batch heads tokens 1"]:
-        """The slope of each head times the place of each token, counted from 1."""
-        slopes = filled(self, k, k, v, extras)["slopes"].double()
-        return slopes[:, None, None] * which_present(present, k).cumsum(-1)[:, None, :, None]
+        """Return the slope of each head times the position of each token, counted from 1."""
+        slopes = fill_extras(self, k, k, v, extras)["slopes"].double()
+        return slopes[:, None, None] * presence_mask(present, k).cumsum(-1)[:, None, :, None]
 
-    def _decayed(self, sums: Tensor, reference: Tensor, fall: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        """The state after these tokens, in float32 at least: sums, and references if features have such."""
+    def _decay_state(self, sums: Tensor, reference: Tensor, fall: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        """Return the state after these tokens, in float32 at least: sums, and references if there are any."""
         reference = reference - fall
         dtype = torch.promote_types(v.dtype, torch.float32)
         if not isinstance(self.inner, LogFeatureMechanism):
@@ -102,6 +97,5 @@ class FadedFeatures(LogFeatureMechanism):
         return sums.to(dtype), reference.to(dtype)
 
 
-def _with_channel(x: Tensor, channel: Tensor) -> Tensor:
-    """Tokens with one more channel."""
+def _append_channel(x: Tensor, channel: Tensor) -> Tensor:
     return torch.cat([x, channel.expand(*x.shape[:-1], 1)], dim=-1)

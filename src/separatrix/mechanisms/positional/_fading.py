@@ -1,32 +1,22 @@
-"""Weights that fade with what lies between key and query."""
+"""Weights that fade with the gates between key and query."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
-from separatrix.core.tensors import Bool, Float, Tensor, torch
-from separatrix.mechanisms._base import (
-    Attended,
-    Causality,
-    Counts,
-    Keys,
-    Mechanism,
-    Present,
-    Queries,
-    Values,
-    by_blocks_of_queries,
-    form,
-    seen_keys,
-)
-from separatrix.mechanisms._places import which_present
-from separatrix.mechanisms.kernels._streamed import softmax_of
-from separatrix.mechanisms.recurrent._decay import Kept
+from separatrix.core.tensors import Float, Tensor, torch
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._blocks import attend_by_blocks
+from separatrix.mechanisms._methods import attention_method
+from separatrix.mechanisms._positions import CallOptions, Causality, Visible, presence_mask
+from separatrix.mechanisms._types import Attended, Keys, Present, Queries, Values
+from separatrix.mechanisms.kernels._streamed import softmax
+from separatrix.mechanisms.recurrent._decay import Decays
 
 Fade = Float[Tensor, "batch heads queries keys"]
-"""The logs of what is left between key and query, 0 or less."""
-Seen = Bool[Tensor, "#batch 1 #queries keys"]
+"""The logs of the decay from key to query, 0 or less."""
 
 
 class FadingMechanism(Mechanism):
@@ -43,77 +33,62 @@ class FadingMechanism(Mechanism):
     takes_present = True
 
     @abstractmethod
-    def kept(self, k: Keys, present: Present | None, extras: dict[str, Any]) -> Kept:
-        """The sums of log gates up to each token, of which there is one per token and head."""
+    def decays(self, k: Keys, present: Present | None, extras: dict[str, Any]) -> Decays:
+        """Return the sums of log gates up to each token, one per token and head."""
 
     def weights(
-        self, q: Queries, k: Keys, fade: Fade, seen: Seen, places: range, extras: dict[str, Any]
+        self, q: Queries, k: Keys, fade: Fade, visible: Visible, positions: range, extras: dict[str, Any]
     ) -> Float[Tensor, "batch heads queries keys"]:
-        """The weights of these keys, for queries at these places."""
-        return softmax_of(q @ k.mT + fade, seen.to(fade))
+        """Return the weights of these keys, for queries at these positions."""
+        return softmax(q @ k.mT + fade, visible.to(fade))
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        first, present = more.pop("first", 0), more.pop("present", None)
-        return self._attended(q, k, v, self.kept(k, present, more), range(q.shape[-2]), first, present, more)
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        return self._attend(
+            range(q.shape[-2]), q, k, v, self.decays(k, options.present, extras), options, extras
+        )
 
-    @form
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """A block of queries at a time, each with the keys up to its last: memory is linear in the tokens."""
-        first, present = more.pop("first", 0), more.pop("present", None)
-        kept = self.kept(k, present, more)
-        attend = partial(self._rows, tuple(more), kept.dtype, first, present)
-        return by_blocks_of_queries(attend, q, k, v, kept.logs, kept.resets, *more.values())
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        """Compute blocks of queries, each with the keys up to its last: memory is linear in the tokens."""
+        decays, dtype = self.decays(k, options.present, extras), k.dtype
 
-    def _rows(
+        def attend(
+            rows: range, q: Tensor, k: Tensor, v: Tensor, logs: Tensor, resets: Tensor | None, *values: Any
+        ) -> Tensor:
+            past = slice(0, options.first + rows.stop)
+            present = None if options.present is None else options.present[:, past]
+            past_decays = Decays(logs, resets, dtype).part(past)
+            past_options, k, v = replace(options, present=present), k[..., past, :], v[..., past, :]
+            return self._attend(
+                rows, q, k, v, past_decays, past_options, dict(zip(extras, values, strict=True))
+            )
+
+        return attend_by_blocks(attend, q, k, v, decays.logs, decays.resets, *extras.values())
+
+    def _attend(
         self,
-        names: tuple[str, ...],
-        dtype: torch.dtype,
-        first: int,
-        present: Tensor | None,
         rows: range,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        logs: Tensor,
-        resets: Tensor | None,
-        *given: Any,
-    ) -> Tensor:
-        """What the queries of these rows read."""
-        past, extras = slice(0, first + rows.stop), dict(zip(names, given, strict=True))
-        there = None if present is None else present[:, past]
-        kept = Kept(logs, resets, dtype).part(past)
-        return self._attended(q, k[..., past, :], v[..., past, :], kept, rows, first, there, extras)
-
-    def _attended(
-        self,
         q: Queries,
         k: Keys,
         v: Values,
-        kept: Kept,
-        rows: range,
-        first: int,
-        present: Tensor | None,
+        decays: Decays,
+        options: CallOptions,
         extras: dict[str, Any],
     ) -> Attended:
-        """What the queries of these rows read from the keys up to theirs."""
-        places = range(first + rows.start, first + rows.stop)
-        seen = seen_keys(rows, k, True, first, which_present(present, k))
-        assert seen is not None
-        return self.weights(q, k, _faded(kept, places), seen, places, extras) @ v
+        """Attend with the queries of these rows to the keys up to theirs."""
+        positions = range(options.first + rows.start, options.first + rows.stop)
+        visible = replace(options, present=presence_mask(options.present, k)).visible_keys(rows, k)
+        assert visible is not None
+        return self.weights(q, k, _fade(decays, positions), visible, positions, extras) @ v
 
 
-def _faded(kept: Kept, places: range) -> Fade:
-    """The sum of log gates after each key up to each place; minus infinity across a reset.
+def _fade(decays: Decays, positions: range) -> Fade:
+    """Return the sum of log gates after each key up to each position; minus infinity across a reset.
 
-    A place past the last key is taken for the last: there are no gates beyond.
+    A position past the last key counts as the last: there are no gates beyond.
     """
-    here = torch.arange(places.start, places.stop, device=kept.logs.device).clamp(max=kept.logs.shape[-2] - 1)
-    span = (kept.logs[..., here, :] - kept.logs.mT).to(kept.dtype)
-    if kept.resets is None:
-        return span
-    return span.masked_fill(kept.resets[..., here, :] != kept.resets.mT, -torch.inf)
+    logs, resets = decays.logs, decays.resets
+    rows = torch.arange(positions.start, positions.stop, device=logs.device).clamp(max=logs.shape[-2] - 1)
+    span = (logs[..., rows, :] - logs.mT).to(decays.dtype)
+    return span if resets is None else span.masked_fill(resets[..., rows, :] != resets.mT, -torch.inf)

@@ -6,50 +6,36 @@ from typing import Any
 
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Float, Tensor, functional, torch
-from separatrix.mechanisms._base import (
-    Attended,
-    Counts,
-    Keys,
-    Present,
-    Queries,
-    ScoreMechanism,
-    Values,
-    divided,
-    form,
-    widened,
-)
-from separatrix.mechanisms._places import which_present
-from separatrix.mechanisms.decoding import FAR, Answered, Past
+from separatrix.mechanisms._base import ScoreMechanism
+from separatrix.mechanisms._blocks import divide
+from separatrix.mechanisms._methods import attention_method, upcast
+from separatrix.mechanisms._positions import CallOptions, Visible, presence_mask
+from separatrix.mechanisms._types import Attended, Keys, Present, Queries, Values
+from separatrix.mechanisms.decoding import FAR, Answers, NewTokens, Past
 from separatrix.mechanisms.extras import SLOPES
 from separatrix.mechanisms.features._base import FeatureMechanism, decode_from_sums
-from separatrix.mechanisms.kernels._streamed import StreamedMechanism, softmax_of
+from separatrix.mechanisms.kernels._streamed import StreamedMechanism, softmax
 from separatrix.mechanisms.kernels.linear import Linear
 from separatrix.mechanisms.kernels.softmax import Softmax
-from separatrix.mechanisms.positional._around import AroundAnother, AroundParameters
 from separatrix.mechanisms.positional._faded_features import FadedFeatures
-from separatrix.mechanisms.positional._fading import Fade, FadingMechanism, Seen
-from separatrix.mechanisms.recurrent._decay import Kept
+from separatrix.mechanisms.positional._fading import Fade, FadingMechanism
+from separatrix.mechanisms.positional._wrapper import WrapperMechanism
+from separatrix.mechanisms.recurrent._decay import Decays
 from separatrix.mechanisms.sparse._pattern import PatternMechanism
 
 
-class AlibiParameters(AroundParameters):
-    """Which mechanism's weights fall."""
-
-    owner = "alibi"
-
-
-class Alibi(AroundAnother, FadingMechanism):
+class Alibi(WrapperMechanism, FadingMechanism):
     """`f_ij = softmax_j(<q_i,k_j> - slope_h (i - j))` over j up to i, one slope a head (arXiv 2108.12409).
 
-    Head h = 1, ..., heads has the slope `2^(-8h/heads)`, as the paper has it for powers of two (its program
-    takes others from the next powers); `slopes` of shape (heads,), 0 or more, are given instead. It is fox
-    with the constant gate `exp(-slope)`, and slopes of 0 are softmax. Absent tokens are no distance.
+    Head h = 1, ..., heads has the slope `2^(-8h/heads)`, which the paper uses for powers of two (its program
+    takes others from the next powers); `slopes` of shape (heads,), 0 or more, replace these. It is fox with
+    the constant gate `exp(-slope)`, and slopes of 0 are softmax. Absent tokens are no distance.
 
     For other mechanisms, `inner`, with one parameter at most as in alibi:inner=power:beta=4 [ours]: weights
     that are a function of a query's logits (sigmoid, entmax, topk and others), and softmax over a pattern of
-    places (window and others), get logits less `slope_h (i - j)`; scores that are divided by their sum, those
-    of linear, power, taylor and all feature maps, are multiplied by `exp(-slope_h (i - j))`, as in
-    retention. For softmax the two are one. Other mechanisms are refused.
+    positions (window and others), get logits less `slope_h (i - j)`; scores that are divided by their sum,
+    those of linear, power, taylor and all feature maps, are multiplied by `exp(-slope_h (i - j))`, as in
+    retention. For softmax both are the same. Other mechanisms are refused.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> zero, v = torch.zeros(1, 1, 2, 1), torch.tensor([3.0, 0.0]).reshape(1, 1, 2, 1)
@@ -65,116 +51,102 @@ class Alibi(AroundAnother, FadingMechanism):
         "softmax(<q_i,k_j> - slope_h (i - j)) over j <= i, slope_h = 2^(-8h/heads); alike for other inner"
     )
     source = "[rec] arXiv 2108.12409; for all but softmax [ours]"
-    schema = AlibiParameters
-    parameters: AlibiParameters
     extras = (SLOPES,)
 
     def __init__(self, /, **parameters: object) -> None:
         super().__init__(**parameters)
-        inner = self.inner
+        inner = self.inner_mechanism
         if not isinstance(inner, ScoreMechanism | StreamedMechanism | PatternMechanism | FeatureMechanism):
             raise UsageError(
-                "alibi fades the logits or scores of a kernel, a feature map or a pattern of places; "
+                "alibi fades the logits or scores of a kernel, a feature map or a pattern of positions; "
                 f"{inner.spelled} ({inner.family}) is none of these"
             )
         # Linear scores decode from sums, too; all tokens at once are more exact from the scores themselves.
-        scores = inner.features if isinstance(inner, Linear) else inner
-        self.features = FadedFeatures(scores, self) if isinstance(scores, FeatureMechanism) else None
+        scores = inner.feature_map if isinstance(inner, Linear) else inner
+        self.faded_features = FadedFeatures(scores, self) if isinstance(scores, FeatureMechanism) else None
+        self._feature_form = self.faded_features if isinstance(inner, FeatureMechanism) else None
         vars(self).update(takes_present=isinstance(inner, ScoreMechanism | StreamedMechanism))
 
     def default_slopes(self, k: Keys) -> Float[Tensor, " heads"]:
-        """Those of the paper, in float64."""
+        """Return the slopes of the paper, in float64."""
         heads = k.shape[1]
         return 2.0 ** (-8 * torch.arange(1, heads + 1, dtype=torch.float64, device=k.device) / heads)
 
-    def kept(self, k: Keys, present: Present | None, extras: dict[str, Any]) -> Kept:
-        places = which_present(present, k).double().cumsum(-1)[:, None, :, None]
-        logs = -extras["slopes"].double()[:, None, None] * places
-        return Kept(logs.expand(*k.shape[:-1], 1), None, k.dtype)
+    def decays(self, k: Keys, present: Present | None, extras: dict[str, Any]) -> Decays:
+        positions = presence_mask(present, k).double().cumsum(-1)[:, None, :, None]
+        logs = -extras["slopes"].double()[:, None, None] * positions
+        return Decays(logs.expand(*k.shape[:-1], 1), None, k.dtype)
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        if self.features is None or isinstance(self.inner, Linear):
-            return super().definition(q, k, v, causal=True, **more)
-        return self.features.definition(q.double(), k.double(), v.double(), causal=True, **more)
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        if self._feature_form is None:
+            return super().definition(q, k, v, causal=True, **options.positions(), **extras)
+        wide = (x.double() for x in (q, k, v))
+        return self._feature_form.definition(*wide, causal=True, **options.positions(), **extras)
 
-    @form
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """A block of queries at a time; feature maps in the fast form that they have, in float64."""
-        if self.features is None or isinstance(self.inner, Linear):
-            return super().__call__(q, k, v, causal=True, **more)
-        return self.features(q.double(), k.double(), v.double(), causal=True, **more)
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        """Compute blocks of queries; feature maps in their own fast form, in float64."""
+        if self._feature_form is None:
+            return super().__call__(q, k, v, causal=True, **options.positions(), **extras)
+        # Falls grow with the position: added to them in float32, logarithms of features would lose digits.
+        wide = (x.double() for x in (q, k, v))
+        return self._feature_form(*wide, causal=True, **options.positions(), **extras)
 
     @property
     def fixed_state(self) -> bool:
-        return self.features is not None and self.features.inner.sums_up
+        return self.faded_features is not None and self.faded_features.inner.has_fixed_sums
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
-        assert self.features is not None
-        return self.features.remembered(k, v, slopes=self.default_slopes(k))
+        assert self.faded_features is not None
+        return self.faded_features.summarise(k, v, slopes=self.default_slopes(k))
 
-    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
-        return self.inner.readable(tokens, stream)
+    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+        """Decode feature maps from sums that decay, others from the keys in reach of the inner mechanism."""
+        if self.faded_features is None or not self.fixed_state:
+            return super().decode_tokens(past, new)
+        return decode_from_sums(self, self.faded_features, past, new)
 
-    def decode(
-        self,
-        past: Past | None,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Present | None = None,
-        *,
-        skipped: int = 0,
-        **extras: Any,
-    ) -> tuple[Answered, Past]:
-        """Feature maps decode from sums that decay, others from the keys in reach of the inner one."""
-        if self.features is None or not self.fixed_state:
-            return super().decode(past, q, k, v, present, skipped=skipped, **extras)
-        return decode_from_sums(self, self.features, past, q, k, v, present, skipped, extras)
-
-    def attend_kept(
+    def attend_to_cache(
         self,
         q: Queries,
         k: Keys,
         v: Values,
         first: int,
         present: Present | None,
-        read: Tensor,
+        lengths: Tensor,
         extras: dict[str, Any],
     ) -> Attended:
-        """As called; but where the first tokens stay and others between are dropped, at true distances.
+        """Use true distances if the first tokens are cached and later ones dropped; else just call it.
 
         Softmax does not change if all logits of a row do, so the fall to each key is one more channel of it.
         """
-        first_kept, *later = self.inner.readable(FAR)
-        if not later or not isinstance(self.inner, PatternMechanism):
-            return super().attend_kept(q, k, v, first, present, read, extras)
-        there = which_present(present, k).long()
-        place, dropped = there.cumsum(-1) - 1, (read - there.sum(-1))[:, None]
-        since_last = (there.sum(-1, keepdim=True) - 1 - place) + dropped * (place < len(first_kept))
-        q, k = widened(q, k)
-        fall = extras["slopes"].double()[:, None, None] * since_last[:, None, :, None]
+        first_part, *later_parts = self.inner_mechanism.readable(FAR)
+        if not later_parts or not isinstance(self.inner_mechanism, PatternMechanism):
+            return super().attend_to_cache(q, k, v, first, present, lengths, extras)
+        counts = presence_mask(present, k).long()
+        position, total = counts.cumsum(-1) - 1, counts.sum(-1, keepdim=True)
+        distance = (total - 1 - position) + (lengths[:, None] - total) * (position < len(first_part))
+        q, k = upcast(q, k)
+        fall = extras["slopes"].double()[:, None, None] * distance[:, None, :, None]
         fall = fall.to(k).expand(*k.shape[:-1], 1)
         q, k = functional.pad(q, (0, 1), value=1.0), torch.cat([k, -fall], dim=-1)
-        return self.inner(q, k, v, causal=True, first=first, present=present)
+        return self.inner_mechanism(q, k, v, causal=True, first=first, present=present)
 
     def weights(
-        self, q: Queries, k: Keys, fade: Fade, seen: Seen, places: range, extras: dict[str, Any]
+        self, q: Queries, k: Keys, fade: Fade, visible: Visible, positions: range, extras: dict[str, Any]
     ) -> Float[Tensor, "batch heads queries keys"]:
-        inner, logits = self.inner, q @ k.mT
+        inner, logits = self.inner_mechanism, q @ k.mT
         if isinstance(inner, Softmax):
-            return softmax_of(logits / float(inner.parameters.temperature) + fade, seen.to(fade))
+            return softmax(logits / float(inner.temperature) + fade, visible.to(fade))
         if isinstance(inner, ScoreMechanism):
-            scores = (inner.score(logits.where(seen, 1)) * fade.exp()).where(seen, 0)
-            return divided(scores, scores.sum(-1, keepdim=True))
+            scores = (inner.score(logits.where(visible, 1)) * fade.exp()).where(visible, 0)
+            return divide(scores, scores.sum(-1, keepdim=True))
         if isinstance(inner, StreamedMechanism):
-            own = {extra.name: extras[extra.name] for extra in inner.extras}
-            return inner.weights(logits + fade, seen.to(fade), **own)
+            inner_extras = {extra.name: extras[extra.name] for extra in inner.extras}
+            return inner.weights(logits + fade, visible.to(fade), **inner_extras)
         assert isinstance(inner, PatternMechanism)
-        i, j = (torch.arange(each.start, each.stop, device=q.device) for each in (places, range(k.shape[-2])))
-        near = inner.sees(i[:, None], j[None, :], k.shape[-2], causal=True)
-        return softmax_of(logits + fade, (seen & near).to(fade))
+        i = torch.arange(positions.start, positions.stop, device=q.device)[:, None]
+        j = torch.arange(k.shape[-2], device=q.device)[None, :]
+        pattern = inner.sees(i, j, k.shape[-2], causal=True)
+        return softmax(logits + fade, (visible & pattern).to(fade))

@@ -1,60 +1,36 @@
-"""PaTH: softmax over keys that every token since has changed."""
+"""PaTH: softmax over keys that every later token has changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.parameters import exact
 from separatrix.core.tensors import Float, Tensor, functional, torch
-from separatrix.mechanisms._base import (
-    Attended,
-    Causality,
-    Counts,
-    Keys,
-    Mechanism,
-    Queries,
-    Values,
-    by_blocks_of_queries,
-    form,
-    seen_keys,
-)
-from separatrix.mechanisms._places import which_present
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._blocks import attend_by_blocks
+from separatrix.mechanisms._methods import attention_method
+from separatrix.mechanisms._positions import CallOptions, Causality, presence_mask
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
 from separatrix.mechanisms.extras import DIRECTIONS, PATH_BETA
-from separatrix.mechanisms.kernels._streamed import softmax_of
-from separatrix.mechanisms.recurrent.delta import Betas, solved, unit
+from separatrix.mechanisms.kernels._streamed import softmax
+from separatrix.mechanisms.recurrent._delta_rule import Betas, solve_writes, unit
 
 CHUNK = 32
 """Tokens whose changes are applied at once."""
 
 
-class PathParameters(Parameters):
-    """By how much each token changes the keys before it."""
-
-    owner = "path"
-    beta: Exact = Fraction(1)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("beta",),
-            lambda p: 0 <= p.beta <= 2,
-            lambda p: f"beta={format_exact(p.beta)} is out of range; beta must be between 0 and 2",
-        ),
-    )
-
-
 class Path(Mechanism):
     """`f_ij = softmax_j(q_iᵀ H_i H_{i-1} ... H_{j+1} k_j)` over j up to i, `H_t = I - beta_t w_t w_tᵀ`.
 
-    Each token changes all keys before it along one direction: beta = 1 takes it out, 2 reflects it, and 0 is
+    Each token changes all keys before it along one direction: beta = 1 removes it, 2 reflects it, and 0 is
     softmax. Rotary positions are a product of matrices, too, which do not depend on the tokens. In the paper
     (arXiv 2505.16381) both are learned from the tokens: `w` of shape (batch, heads, tokens, width), which is
-    scaled to length 1 (zeros stay zeros), and `beta` of shape (batch, heads, tokens, 1), between 0 and 2.
-    Where they are not given, w is the key, so that the latest of alike keys is the one that is found, and
-    beta is the parameter. Unnormalised, with beta_j on v_j, that is the delta rule. Left out are the
-    1/sqrt(width) on logits, and the forget gate of PaTH-FoX. An absent token changes nothing.
+    scaled to length 1 (zeros stay zeros), and `beta` of shape (batch, heads, tokens, 1), between 0 and 2. If
+    they are not given, w is the key, so that the latest of similar keys gets the weight, and beta is the
+    parameter. Unnormalised, with beta_j on v_j, that is the delta rule. Left out are the 1/sqrt(width) on
+    logits, and the forget gate of PaTH-FoX. An absent token changes nothing.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one, v = torch.full((1, 1, 3, 1), 9.0), torch.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)
@@ -73,16 +49,14 @@ class Path(Mechanism):
     takes_counts = False
     takes_first = True
     takes_present = True
-    schema = PathParameters
-    parameters: PathParameters
     extras = (DIRECTIONS, PATH_BETA)
+    beta: Fraction = exact(1, at_least=0, at_most=2)
+    """How much each token changes the keys before it."""
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        first, there = more.get("first", 0), which_present(more.get("present"), k)[:, None, None].to(k)
-        w, beta = unit(more["w"].to(k))[..., None], more["beta"].to(k)[..., None]
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        first, copies = options.first, presence_mask(options.present, k)[:, None, None].to(k)
+        w, beta = unit(extras["w"].to(k))[..., None], extras["beta"].to(k)[..., None]
         identity = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
         keys, out = k[..., :0, :], [v[..., :0, :]]
         for t in range(first + q.shape[-2]):
@@ -92,37 +66,31 @@ class Path(Mechanism):
             if t >= first:
                 logits = q[..., t - first : t - first + 1, :] @ keys.mT
                 number = keys.shape[-2]
-                out.append(softmax_of(logits, there[..., :number]) @ v[..., :number, :])
+                out.append(softmax(logits, copies[..., :number]) @ v[..., :number, :])
         return torch.cat(out, dim=-2)
 
-    @form
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        """Queries go back through the keys, a chunk at a time, and are changed by each in one product."""
-        chunks = chunks_of(k, unit(more["w"].to(k)), more["beta"].to(k))
-        attend = partial(_rows, more.get("first", 0), more.get("present"))
-        return by_blocks_of_queries(attend, q, k, v, chunks.k, chunks.w, chunks.x, chunks.y)
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        """Take queries back through the keys, a chunk at a time, and change them by each in one product."""
+        chunks = build_chunks(k, unit(extras["w"].to(k)), extras["beta"].to(k))
+        present = presence_mask(options.present, k)
 
+        def attend(rows: range, q: Tensor, k: Tensor, v: Tensor, *parts: Tensor) -> Tensor:
+            past = slice(0, min(options.first + rows.stop, k.shape[-2]))
+            visible = replace(options, present=present[:, past]).visible_keys(rows, k[..., past, :])
+            assert visible is not None
+            logits = WYChunks(*parts).logits(q, options.first + rows.start)
+            return softmax(logits[..., past], visible.to(logits)) @ v[..., past, :]
 
-def _rows(
-    first: int, present: Tensor | None, rows: range, q: Tensor, k: Tensor, v: Tensor, *chunks: Tensor
-) -> Tensor:
-    """What the queries of these rows read."""
-    past = slice(0, min(first + rows.stop, k.shape[-2]))
-    there = which_present(None if present is None else present[:, past], k[..., past, :])
-    seen = seen_keys(rows, k[..., past, :], True, first, there)
-    assert seen is not None
-    logits = Chunks(*chunks).logits(q, first + rows.start)
-    return softmax_of(logits[..., past], seen.to(logits)) @ v[..., past, :]
+        return attend_by_blocks(attend, q, k, v, chunks.k, chunks.w, chunks.x, chunks.y)
 
 
 @dataclass(frozen=True)
-class Chunks:
+class WYChunks:
     """The changes of each chunk of tokens as one product, `H_C ... H_1 = I - Wᵀ Y`: the WY form.
 
-    A query that hears `h = q Wᵀ` becomes `q - h Y`, and its logits with the keys of the chunk, each changed
-    by those after it only, are `q kᵀ - h X`.
+    A query with `h = q Wᵀ` becomes `q - h Y`, and its logits with the keys of the chunk, each changed only by
+    those after it, are `q kᵀ - h X`.
     """
 
     k: Tensor
@@ -130,32 +98,32 @@ class Chunks:
     x: Tensor
     y: Tensor
 
-    def logits(self, q: Queries, place: int) -> Float[Tensor, "batch heads queries keys"]:
-        """Of queries from a place on with all keys up to the chunk of the last, seen or not."""
-        last = min(len(self.k), -(-(place + q.shape[-2]) // CHUNK))
-        places = torch.arange(place, place + q.shape[-2], device=q.device)[:, None]
-        found = []
-        for number in reversed(range(last)):
-            heard = q @ self.w[number].mT
-            if (number + 1) * CHUNK > place + 1:
-                here = torch.arange(number * CHUNK, (number + 1) * CHUNK, device=q.device)
-                heard = heard.where(here <= places, 0)
-            found.append(q @ self.k[number].mT - heard @ self.x[number])
-            q = q - heard @ self.y[number]
-        return torch.cat(found[::-1], dim=-1)
+    def logits(self, q: Queries, first: int) -> Float[Tensor, "batch heads queries keys"]:
+        """Return the logits of queries from position `first` on with all keys up to the chunk of the last."""
+        number_of_chunks = min(len(self.k), -(-(first + q.shape[-2]) // CHUNK))
+        query_positions = torch.arange(first, first + q.shape[-2], device=q.device)[:, None]
+        logits = []
+        for number in reversed(range(number_of_chunks)):
+            overlap = q @ self.w[number].mT
+            if (number + 1) * CHUNK > first + 1:
+                key_positions = torch.arange(number * CHUNK, (number + 1) * CHUNK, device=q.device)
+                overlap = overlap.where(key_positions <= query_positions, 0)
+            logits.append(q @ self.k[number].mT - overlap @ self.x[number])
+            q = q - overlap @ self.y[number]
+        return torch.cat(logits[::-1], dim=-1)
 
 
-def chunks_of(k: Keys, w: Keys, beta: Betas) -> Chunks:
-    """The chunks of all tokens, from their keys, directions of length 1, and betas."""
+def build_chunks(k: Keys, w: Keys, beta: Betas) -> WYChunks:
+    """Return the chunks of all tokens, from their keys, directions of length 1, and betas."""
     batch = len(k)
-    k, w, beta = (_chunked(x) for x in (k, w, beta))
-    heard = (w @ k.mT).tril(-1)
-    both = solved(w @ w.mT, torch.cat([heard, w], dim=-1), beta)
-    parts = (k, w, both[..., :CHUNK], both[..., CHUNK:])
-    return Chunks(*(part.reshape(-1, batch, *part.shape[1:]) for part in parts))
+    k, w, beta = (_split_chunks(x) for x in (k, w, beta))
+    overlaps = (w @ k.mT).tril(-1)
+    solution = solve_writes(w @ w.mT, torch.cat([overlaps, w], dim=-1), beta)
+    parts = (k, w, solution[..., :CHUNK], solution[..., CHUNK:])
+    return WYChunks(*(part.reshape(-1, batch, *part.shape[1:]) for part in parts))
 
 
-def _chunked(x: Float[Tensor, "batch heads keys width"]) -> Float[Tensor, "chunks heads size width"]:
-    """All chunks, the last one filled up with zeros, which change nothing; those of a place side by side."""
+def _split_chunks(x: Float[Tensor, "batch heads keys width"]) -> Float[Tensor, "chunks heads size width"]:
+    """Split tokens into chunks, the last one filled up with zeros, which change nothing."""
     x = functional.pad(x, (0, 0, 0, -x.shape[-2] % CHUNK))
     return x.reshape(*x.shape[:2], -1, CHUNK, x.shape[-1]).movedim(2, 0).flatten(0, 1)

@@ -1,10 +1,9 @@
-"""What a recurrent mechanism is: a state of fixed size, read and written once per token.
+"""Recurrent mechanisms: a state of fixed size, read and written once per token.
 
-Each has four forms that must agree: `definition`, to be read against the formula; `unrolled`, one
-`step` per token, as a model decodes; `chunked`, one `advance` per run of tokens, parallel inside it;
-and the call, which is `chunked`. A prompt is read by `chunked`, which gives the state after it, and
-what follows by `step`, or by `chunked` from that state. Backward reads each run again, from the state
-before it.
+Each has four forms that must agree: `definition`, to be read against the formula; `unrolled`, one `step` per
+token, as a model decodes; `chunked`, one `advance` per run of tokens, parallel inside it; and the call, which
+is `chunked`. A prompt is read by `chunked`, which returns the state after it, and later tokens by `step`, or
+by `chunked` from that state. Backward computes each run again, from the state before it.
 """
 
 from __future__ import annotations
@@ -17,33 +16,42 @@ from typing import Any, ClassVar
 
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms._base import (
-    Attended,
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._methods import (
+    fill_extras,
+    full_precision,
+    to_common_dtype,
+    upcast,
+    zero_absent_extras,
+)
+from separatrix.mechanisms._positions import (
+    CallOptions,
     Causality,
+    call_with_positions,
+    check_positions,
+    check_request,
+    zero_absent,
+)
+from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS
+from separatrix.mechanisms._types import (
+    Attended,
     Counts,
+    Key,
     Keys,
-    Mechanism,
+    Output,
     Present,
     Queries,
+    Query,
+    Value,
     Values,
-    check_request,
-    filled,
-    widened,
 )
-from separatrix.mechanisms._places import check_places, placed
-from separatrix.mechanisms._request import alike, cleared, full_precision
-from separatrix.mechanisms._running import CACHED
-from separatrix.mechanisms.decoding import Answered, Past, bytes_of, count_read
+from separatrix.mechanisms.decoding import Answers, NewTokens, Past, bytes_of
 
 State = tuple[Tensor, ...]
-Query = Float[Tensor, "batch heads width"]
-Key = Float[Tensor, "batch heads width"]
-Value = Float[Tensor, "batch heads features"]
-Output = Float[Tensor, "batch heads features"]
 
-FEWEST = 32
+MIN_RUN = 32
 """Tokens worth reading at once, however many heads there are."""
-MEASURED = 16
+FIRST_MEASURED_LENGTH = 16
 """Tokens after which a state is measured first; once twice as many change nothing, it has its full size."""
 
 
@@ -55,73 +63,72 @@ class RecurrentMechanism(Mechanism):
     permutation_equivariant = False
     takes_counts = False
     takes_present: ClassVar[bool] = True
-    minds_absence: ClassVar[bool] = False
-    """Whether `step` and `advance` take `present`; to others an absent token is one of zeros."""
+    step_takes_present: ClassVar[bool] = False
+    """Whether `step` and `advance` take `present`; for others an absent token is one of zeros."""
     streams = True
     run: ClassVar[int] = 128
-    """Tokens read at once by the call, at most: where it was fastest for a single head."""
-
-    keeps_inputs_only: ClassVar[bool] = False
-    """Whether autograd keeps little more than the inputs of `advance`, so that no run is read again."""
+    """Tokens read at once by the call, at most: the fastest number for a single head."""
+    stores_inputs_only: ClassVar[bool] = False
+    """Whether autograd stores little more than the inputs of `advance`, so that no run is computed again."""
 
     @property
-    def normalised(self) -> bool:
+    def is_normalised(self) -> bool:
         return False
 
     def init_state(self, q: Queries, v: Values) -> State:
-        """The state before the first token: zeros, in float32 for 16-bit tokens."""
-        return (memory(q, v),)
+        """Return the state before the first token: zeros, in float32 for 16-bit tokens."""
+        return (zero_state(q, v),)
 
-    @abstractmethod
     def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        """Read one token: the state after it, and its output."""
+        """Read one token and return the state after it and its output; by default a run of one token."""
+        streams = {*self.token_extras, "present"}
+        extras = {
+            name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()
+        }
+        state, out = self.advance(state, *(x[..., None, :] for x in (q_t, k_t, v_t)), **extras)
+        return state, out[..., 0, :]
 
     @abstractmethod
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        """Read a run of tokens at once: the state after them, and their outputs."""
+        """Read a run of tokens at once and return the state after them and their outputs."""
+
+    def check_lengths(self, queries: int, keys: int, options: CallOptions) -> None:
+        if queries != keys:
+            raise UsageError(f"{self.name} reads a query with each key; there are {queries} and {keys}")
 
     @property
     def fixed_state(self) -> bool:
         return True
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> State:
-        """The state after so many tokens, or after as many as it takes to grow no more."""
+        """Return the state after this number of tokens, or after as many as it takes to stop growing."""
         length, state = 0, self.init_state(k, v)
         while length < tokens:
-            longer = min(max(MEASURED, 2 * length), tokens)
-            some_k, some_v = (x.expand(*x.shape[:-2], longer, -1) for x in (k, v))
-            after = self.chunked(some_k, some_k, some_v)[1]
+            longer = min(max(FIRST_MEASURED_LENGTH, 2 * length), tokens)
+            many_k, many_v = (x.expand(*x.shape[:-2], longer, -1) for x in (k, v))
+            after = self.chunked(many_k, many_k, many_v)[1]
             if length and bytes_of(after) == bytes_of(state):
                 break
             length, state = longer, after
         return state
 
-    def decode(
-        self,
-        past: Past | None,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Present | None = None,
-        *,
-        skipped: int = 0,
-        **extras: Any,
-    ) -> tuple[Answered, Past]:
-        """One step for a single token, else runs of tokens, from the state."""
+    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+        """Read a single token by a step, and several by runs, from the state."""
         before = None if past is None else tuple(past.state)
-        if before is not None and present is None and q.shape[-2] == 1:
-            some = {name: x[..., 0, :] if name in self.token_extras else x for name, x in extras.items()}
-            state, one = self.step(before, *(x[..., 0, :] for x in (q, k, v)), **some)
-            out = one[..., None, :].to(v.dtype)
+        q, k, v, extras = new.q, new.k, new.v, new.extras
+        if before is not None and new.present is None and q.shape[-2] == 1:
+            extras_t = {name: x[..., 0, :] if name in self.token_extras else x for name, x in extras.items()}
+            state, output = self.step(before, *(x[..., 0, :] for x in (q, k, v)), **extras_t)
+            out = output[..., None, :].to(v.dtype)
         else:
-            out, state = self.chunked(q, k, v, state=before, present=present, **extras)
-        return out[..., skipped:, :], Past(count_read(past, k, present), state=tuple(state))
+            out, state = self.chunked(q, k, v, state=before, present=new.present, **extras)
+        return out[..., new.skipped :, :], Past(new.lengths(past), state=tuple(state))
 
     def unrolled(
         self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any
     ) -> Attended:
-        """One step per token."""
-        return self._read(q, k, v, None, present, extras, steps=True)[0]
+        """Read one token per step."""
+        return self._read(q, k, v, None, present, extras, by_steps=True)[0]
 
     def chunked(
         self,
@@ -134,35 +141,43 @@ class RecurrentMechanism(Mechanism):
         present: Present | None = None,
         **extras: Any,
     ) -> tuple[Attended, State]:
-        """Parallel within runs of `chunk` tokens (or `tokens_per_run`), from `state` or from the beginning.
+        """Read runs of `chunk` tokens (or `tokens_per_run`) in parallel, from `state` or from the beginning.
 
-        Runs are cut to `longest_run`. Gives the outputs, and the state after the last token.
+        Runs are cut to `longest_run`. Returns the outputs, and the state after the last token.
         """
         return self._read(q, k, v, chunk, present, extras, state)
 
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        counts: Counts | None = None,
+        causal: bool = False,
+        *,
+        first: int = 0,
+        present: Present | None = None,
+        **extras: Any,
     ) -> Attended:
-        """The chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
+        """Compute the chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
         check_request(self, counts, causal)
-        first, present = more.pop("first", 0), more.pop("present", None)
-        return placed(
-            self,
-            lambda q, k, v, counts, options, given: self.chunked(q, k, v, **options, **given)[0],
-            *(q, k, v, counts, causal, first, present, more),
-        )
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
+            return self.chunked(q, k, v, **options.positions(), **extras)[0]
+
+        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
 
     def tokens_per_run(self, k: Keys) -> int:
-        """Tokens read at once by the call, from 32 on, so that the scores of all heads lie near a core."""
-        side = isqrt(CACHED // (4 * max(1, k.shape[0] * k.shape[1])))
-        return min(self.run, max(FEWEST, 1 << side.bit_length() - 1))
+        """Return the tokens read at once by the call: the scores of all heads should fit into the cache."""
+        side = isqrt(MAX_CACHED_NUMBERS // (4 * max(1, k.shape[0] * k.shape[1])))
+        return min(self.run, max(MIN_RUN, 1 << side.bit_length() - 1))
 
     def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
-        """Of how many tokens a run may be before it magnifies rounding; None if of any number."""
+        """Return the length from which on a run would magnify rounding errors; None if there is none."""
         return None
 
     def state_bytes(self, state: State) -> int:
-        """The memory that `state` takes, measured."""
+        """Return the measured memory of a state in bytes."""
         return bytes_of(state)
 
     def _read(
@@ -172,13 +187,13 @@ class RecurrentMechanism(Mechanism):
         v: Tensor,
         chunk: int | None,
         present: Tensor | None,
-        given: dict[str, Any],
+        extras: dict[str, Any],
         state: State | None = None,
-        steps: bool = False,
+        by_steps: bool = False,
     ) -> tuple[Tensor, State]:
-        """Read tokens run by run, or one by one; who is absent changes no state."""
-        check_lengths(self, q, k)
-        check_places(self, q, k, 0, present)
+        """Read tokens run by run, or one by one; absent tokens change no state."""
+        self.check_lengths(q.shape[-2], k.shape[-2], CallOptions(causal=True))
+        check_positions(self, k, 0, present)
         if present is not None and not self.takes_present:
             raise UsageError(
                 f"{self.name} has no state that skips absent tokens; call it, and it gets the others"
@@ -187,62 +202,59 @@ class RecurrentMechanism(Mechanism):
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is no number of tokens; chunk must be 1 or more")
         with full_precision(v):
-            dtype, (q, k, v) = v.dtype, alike(q, k, v)
-            if present is not None:
-                k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
-            extras = cleared(self, filled(self, q, k, v, given, defaults=present is not None), present)
-            longest = self.longest_run(extras)
-            chunk = chunk if longest is None else min(chunk, longest)
-            if present is not None and self.minds_absence:
+            dtype, (q, k, v) = v.dtype, to_common_dtype(q, k, v)
+            k, v = zero_absent(present, k, v)
+            # Defaults are needed here only to be set to 0 for absent tokens; else each run fills in its own.
+            extras = fill_extras(self, q, k, v, extras, defaults=present is not None)
+            extras = zero_absent_extras(self, extras, present)
+            chunk = min(chunk, self.longest_run(extras) or chunk)
+            if present is not None and self.step_takes_present:
                 extras["present"] = present[:, None, :, None]
-            steady = [extra.name for extra in self.extras if not extra.per_token and extra.name in extras]
-            fixed = {name: extras.pop(name) for name in steady}
+            constants = {
+                extra.name: extras.pop(extra.name)
+                for extra in self.extras
+                if not extra.per_token and extra.name in extras
+            }
             state = self.init_state(q, v) if state is None else state
-            read_on: Callable[..., tuple[State, Tensor]] = self.step if steps else self.advance
-            out: list[Tensor] = []
-            streams = (q, k, v, *extras.values())
             if not k.shape[-2]:
                 return v.to(dtype), state
-            cut = (x.unbind(-2) if steps else torch.split(x, chunk, -2) for x in streams)
-            for some in zip(*cut, strict=True):
-                part = partial(_read_on, read_on, len(state), (*extras, *fixed))
-                inputs = (*state, *some, *fixed.values())
-                # Backward begins with the last run, which may as well be kept.
-                kept = steps or self.keeps_inputs_only or (len(out) + 1) * chunk >= k.shape[-2]
-                attended, *after = part(*inputs) if kept else self.recomputed(part, *inputs)
+            read: Callable[..., tuple[State, Tensor]] = self.step if by_steps else self.advance
+            out: list[Tensor] = []
+            streams = (q, k, v, *extras.values())
+            runs = (x.unbind(-2) if by_steps else torch.split(x, chunk, -2) for x in streams)
+            for tokens in zip(*runs, strict=True):
+                part = partial(_read_run, read, len(state), (*extras, *constants))
+                inputs = (*state, *tokens, *constants.values())
+                # Backward begins with the last run, so computing it again would save no memory.
+                is_last = (len(out) + 1) * chunk >= k.shape[-2]
+                stores_all = by_steps or self.stores_inputs_only or is_last
+                output, *after = part(*inputs) if stores_all else self.recompute(part, *inputs)
                 state = tuple(after)
-                out.append(attended)
-            if len(out) == 1 and not steps:
-                return out[0].to(dtype), state
-            return (torch.stack(out, dim=-2) if steps else torch.cat(out, dim=-2)).to(dtype), state
+                out.append(output)
+            if by_steps:
+                return torch.stack(out, dim=-2).to(dtype), state
+            return (out[0] if len(out) == 1 else torch.cat(out, dim=-2)).to(dtype), state
 
 
-def _read_on(
-    read: Callable[..., tuple[State, Tensor]], size: int, names: tuple[str, ...], *given: Any
+def _read_run(
+    read: Callable[..., tuple[State, Tensor]], state_size: int, names: tuple[str, ...], *inputs: Any
 ) -> tuple[Tensor, ...]:
-    """The outputs of some tokens, and the state after them, from the state before them, tokens and extras."""
-    tokens, extras = given[size : size + 3], dict(zip(names, given[size + 3 :], strict=True))
-    after, attended = read(given[:size], *tokens, **extras)
-    return attended, *after
+    """Return the outputs of some tokens and the state after them, from state, tokens and extras in a row."""
+    tokens, extras = inputs[state_size : state_size + 3], inputs[state_size + 3 :]
+    after, output = read(inputs[:state_size], *tokens, **dict(zip(names, extras, strict=True)))
+    return output, *after
 
 
-def check_lengths(mechanism: Mechanism, q: Tensor, k: Tensor) -> None:
-    """Refuse queries that do not come one with each key."""
-    queries, keys = q.shape[-2], k.shape[-2]
-    if queries != keys:
-        raise UsageError(f"{mechanism.name} reads a query with each key; there are {queries} and {keys}")
-
-
-def memory(q: Queries, v: Values, more: int = 0) -> Float[Tensor, "batch heads width columns"]:
-    """Zeros that map a key to a value, and to `more` numbers besides."""
-    return widened(v)[0].new_zeros(*q.shape[:-2], q.shape[-1], v.shape[-1] + more)
+def zero_state(q: Queries, v: Values, columns: int = 0) -> Float[Tensor, "batch heads width columns"]:
+    """Return zeros that map a key to a value, and to `columns` more numbers."""
+    return upcast(v)[0].new_zeros(*q.shape[:-2], q.shape[-1], v.shape[-1] + columns)
 
 
 def read(state: Float[Tensor, "batch heads width features"], q_t: Query) -> Output:
-    """`q S` for one token."""
+    """Return `q S` for one token."""
     return (q_t[..., None, :] @ state)[..., 0, :]
 
 
 def outer(k_t: Key, v_t: Value) -> Float[Tensor, "batch heads width features"]:
-    """`k vᵀ` for one token."""
+    """Return `k vᵀ` for one token."""
     return k_t[..., :, None] * v_t[..., None, :]

@@ -4,40 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.core.parameters import Flag, Parameters
+from separatrix.core.parameters import flag
 from separatrix.core.tensors import Tensor
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form
-from separatrix.mechanisms._request import one_token, run_of_tokens
-from separatrix.mechanisms._running import running, tokens_at_once, with_one
-from separatrix.mechanisms.recurrent._base import (
-    Key,
-    Output,
-    Query,
-    RecurrentMechanism,
-    State,
-    Value,
-    check_lengths,
-    memory,
-    outer,
-    read,
-)
+from separatrix.mechanisms._blocks import divide
+from separatrix.mechanisms._methods import advance_method, attention_method, step_method
+from separatrix.mechanisms._positions import CallOptions
+from separatrix.mechanisms._running_sums import append_ones, read_running_sums, tokens_in_cache
+from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read, zero_state
 
 CHUNK = 64
 """Tokens of one chunk attend to each other by their scores; fastest for widths of 32 and 64."""
 
 
-class CausalLinearParameters(Parameters):
-    """Whether each row is divided by the sum of its scores."""
-
-    owner = "causal-linear"
-    normalised: Flag = False
-
-
 class CausalLinear(RecurrentMechanism):
     """`S_t = S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec].
 
-    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`, whose second
-    factor is kept beside S; a row where that is zero returns 0. There is no feature map: scores are logits.
+    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`, whose second factor is stored
+    beside S; a row in which that is zero returns 0. There is no feature map: scores are logits.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -51,49 +35,45 @@ class CausalLinear(RecurrentMechanism):
     name = "causal-linear"
     formula = "S_t = S_{t-1} + k_t v_t^T, o_t = q_t S_t"
     source = "[rec] arXiv 2006.16236, without a feature map"
-    schema = CausalLinearParameters
-    parameters: CausalLinearParameters
-    keeps_inputs_only = True
+    stores_inputs_only = True
+    normalised: bool = flag(False)
+    """Whether each row is divided by the sum of its scores."""
 
     @property
-    def normalised(self) -> bool:
-        return self.parameters.normalised
+    def is_normalised(self) -> bool:
+        return self.normalised
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        check_lengths(self, q, k)
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions) -> Attended:
         scores = (q @ k.mT).tril()
         if self.normalised:
-            scores = divided(scores, scores.sum(-1, keepdim=True))
+            scores = divide(scores, scores.sum(-1, keepdim=True))
         return scores @ v
 
     def tokens_per_run(self, k: Keys) -> int:
-        """All of them: `running` takes few at a time, and keeps nothing but its inputs.
+        """Return all tokens: `read_running_sums` reads few at a time, and stores only its inputs.
 
         With normalised=yes values are copied to add a column, so only few are copied at a time.
         """
         if self.normalised:
-            return tokens_at_once(k.shape[0] * k.shape[1], k.shape[-1], k.shape[-1], CHUNK)
+            return tokens_in_cache(k.shape[0] * k.shape[1], k.shape[-1], k.shape[-1], CHUNK)
         return max(1, k.shape[-2])
 
     def init_state(self, q: Queries, v: Values) -> State:
-        return (memory(q, v, more=1 if self.normalised else 0),)
+        return (zero_state(q, v, columns=1 if self.normalised else 0),)
 
-    @one_token
+    @step_method
     def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        sums = state[0] + outer(k_t, self._summed(v_t))
-        return (sums,), self._averaged(read(sums, q_t))
+        sums = state[0] + outer(k_t, self._columns(v_t))
+        return (sums,), self._finish(read(sums, q_t))
 
-    @run_of_tokens
+    @advance_method
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        sums, out = running(state[0], q, k, self._summed(v), CHUNK)
-        return (sums,), self._averaged(out)
+        sums, out = read_running_sums(state[0], q, k, self._columns(v), CHUNK)
+        return (sums,), self._finish(out)
 
-    def _summed(self, v: Tensor) -> Tensor:
-        """What is added up: values, and the number 1 if rows are to be divided by their sums."""
-        return with_one(v) if self.normalised else v
+    def _columns(self, v: Tensor) -> Tensor:
+        return append_ones(v) if self.normalised else v
 
-    def _averaged(self, out: Tensor) -> Tensor:
-        return divided(out[..., :-1], out[..., -1:]) if self.normalised else out
+    def _finish(self, out: Tensor) -> Tensor:
+        return divide(out[..., :-1], out[..., -1:]) if self.normalised else out

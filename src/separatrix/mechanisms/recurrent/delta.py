@@ -1,71 +1,34 @@
-"""The delta rule: a write first takes back what the state says about its key."""
+"""The delta rule without gates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Flag, Parameters
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
-from separatrix.mechanisms._recomputed import is_transformed
-from separatrix.mechanisms._request import full_precision, one_token, run_of_tokens
-from separatrix.mechanisms._running import add_product
+from separatrix.mechanisms._methods import advance_method, full_precision
+from separatrix.mechanisms._recompute import copy_inputs, differentiate, is_recorded, is_transformed
+from separatrix.mechanisms._running_sums import add_product
+from separatrix.mechanisms._types import Attended, Keys, Queries, Values
 from separatrix.mechanisms.extras import BETA
-from separatrix.mechanisms.recurrent._base import (
-    Key,
-    Output,
-    Query,
-    RecurrentMechanism,
-    State,
-    Value,
-    check_lengths,
-    memory,
-    outer,
-    read,
-)
-
-SHORTEST = 1e-12
-"""A key that is shorter has no direction."""
-
-REFLECTED = 16
-"""Writes solved for at once where one is stronger than 1: more of them magnify rounding."""
-
-Betas = Float[Tensor, "batch heads keys 1"]
+from separatrix.mechanisms.recurrent._base import State
+from separatrix.mechanisms.recurrent._delta_rule import MIN_LENGTH, Betas, DeltaRule, solve_writes, unit
 
 
-class DeltaParameters(Parameters):
-    """The strength of a write, and whether keys are scaled to length 1."""
-
-    owner = "delta"
-    beta: Exact = Fraction(1)
-    unit_keys: Flag = True
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("beta",),
-            lambda p: 0 < p.beta <= 2,
-            lambda p: f"beta={format_exact(p.beta)} is out of range; beta must be above 0, up to 2",
-        ),
-    )
-
-
-class Delta(RecurrentMechanism):
+class Delta(DeltaRule):
     """`S_t = (I - beta_t k_t k_tᵀ) S_{t-1} + beta_t k_t v_tᵀ`, `o_t = q_t S_t` [rec].
 
-    Keys are scaled to length 1 (a zero key stays zero) unless unit_keys=no. The state is stable while
-    `beta |k|²` is at most 2: longer keys make it grow without bound, as the formula says. In the paper
-    beta is learned per token: `beta` of shape (batch, heads, tokens, 1), between 0 and 2; where none is given
-    it is the parameter. The paper scales queries to length 1 as well, which is left to whoever makes them: it
-    scales the output alone.
+    Keys are scaled to length 1 (a zero key stays zero) unless unit_keys=no. The state is stable while `beta
+    |k|²` is at most 2: longer keys make it grow without bound, as the formula says. In the paper beta is
+    learned per token: `beta` of shape (batch, heads, tokens, 1), between 0 and 2; if it is not given, it is
+    the parameter. The paper scales queries to length 1 as well, which only scales the output, and is left to
+    the caller.
 
-    A write multiplies what the state says about its key by 1 - beta: up to 1 it fades, at 1 it is replaced.
-    Above 1 this eigenvalue is negative (arXiv 2411.12537), and beta = 2 with a value of 0 flips the sign of
-    what is held, so that a state of fixed size can count modulo 2 at any length, as no beta in [0, 1] can.
-    Writes of a run then cancel each other, and rounding grows with their number: runs with a beta above 1
-    are cut to 16 tokens.
+    A write multiplies what the state returns for its key by 1 - beta: up to 1 it fades, at 1 it is replaced.
+    Above 1 this eigenvalue is negative (arXiv 2411.12537), and beta = 2 with a value of 0 flips the sign, so
+    that a state of fixed size can count modulo 2 at any length, as no beta in [0, 1] can. Writes of a run
+    then cancel each other, and rounding errors grow with their number: runs with a beta above 1 are cut to 16
+    tokens.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 2, 1)
@@ -85,102 +48,21 @@ class Delta(RecurrentMechanism):
     name = "delta"
     formula = "S_t = (I - beta k_t k_t^T) S_{t-1} + beta k_t v_t^T, o_t = q_t S_t"
     source = "[rec] arXiv 2406.06484, with a beta that is not learned, and queries of any length"
-    schema = DeltaParameters
-    parameters: DeltaParameters
-
     extras = (BETA,)
-    keeps_inputs_only = True
+    stores_inputs_only = True
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        check_lengths(self, q, k)
-        return delta_definition(q, self._keys(k), v, more["beta"])
-
-    @one_token
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        k_t = self._keys(k_t)
-        error = extras_t["beta"].to(v_t) * (v_t - read(state[0], k_t))
-        state = (state[0] + outer(k_t, error),)
-        return state, read(state[0], q_t)
-
-    @run_of_tokens
+    @advance_method
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        inputs = with_equal_heads(state[0], q, k, v, extras["beta"].to(v))
-        recording = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
-        if recording and not is_transformed():
-            after, out = delta_run().apply(self.parameters.unit_keys, *inputs)
+        inputs = expand_heads(state[0], q, k, v, extras["beta"].to(v))
+        if is_recorded(*inputs) and not is_transformed():
+            after, out = _run_function().apply(self.unit_keys, *inputs)
         else:
-            after, out, _ = advance_run(self.parameters.unit_keys, *inputs)
+            after, out, _ = advance_run(self.unit_keys, *inputs)
         return (after,), out
 
-    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
-        return reflected_run(self.parameters.beta, extras)
 
-    def _keys(self, k: Tensor) -> Tensor:
-        return unit(k) if self.parameters.unit_keys else k
-
-
-def reflected_run(beta: Fraction, extras: Mapping[str, Tensor]) -> int | None:
-    """The longest run for these betas, or for the parameter where none are given.
-
-    At 2 a write turns the sign of what the state says about its key, so that the writes u_j of keys alike
-    have alternating signs: of `sum_j <k_i,k_j> u_j` each of the n terms is as large as the sum, and none of
-    their rounding fades. Read through the state, only the sum is rounded.
-    """
-    given = extras.get("beta")
-    stronger = beta > 1 if given is None else bool((given.detach() > 1).any())
-    return REFLECTED if stronger else None
-
-
-def unit(k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
-    """Keys scaled to length 1. One without a direction stays as it is, and so do its gradients.
-
-    >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
-    square = k.square().sum(-1, keepdim=True)
-    return k / square.where(square > SHORTEST**2, 1).sqrt()
-
-
-def delta_definition(
-    q: Queries,
-    k: Keys,
-    v: Values,
-    beta: Betas,
-    gates: Float[Tensor, "batch heads keys 1"] | None = None,
-) -> Attended:
-    """`S_t = gate_t (I - beta_t k_t k_tᵀ) S_{t-1} + beta_t k_t v_tᵀ`, `o_t = q_t S_t`, literally."""
-    identity = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-    state, out, beta = memory(q, v), [], beta.to(v)
-    for t in range(k.shape[-2]):
-        key, value, strength = k[..., t, :, None], v[..., t, :, None], beta[..., t, :, None]
-        state = (identity - strength * key @ key.mT) @ state
-        if gates is not None:
-            state = gates[..., t, :, None] * state
-        state = state + strength * key @ value.mT
-        out.append(q[..., t, None, :] @ state)
-    return torch.cat(out, dim=-2) if out else v
-
-
-def solved(
-    overlaps: Float[Tensor, "batch heads keys keys"], targets: Values, beta: Betas
-) -> Float[Tensor, "batch heads keys features"]:
-    """What each token of a chunk writes: `u_i = beta_i (target_i - sum_{j<i} overlap_ij u_j)`.
-
-    One triangular system, `(I + beta tril(overlaps, -1)) u = beta targets`: the UT transform of the
-    paper, applied to the right-hand side instead of inverted.
-    """
-    beta = beta.to(targets)
-    # Of the system only what is below the diagonal is read, here and by its derivative.
-    system = beta * overlaps
-    written: Tensor = torch.linalg.solve_triangular(system, beta * targets, upper=False, unitriangular=True)
-    return written
-
-
-def with_equal_heads(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Expand what is shared by several batch elements or heads; autograd adds up its gradients."""
+def expand_heads(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Expand tensors shared by several batch elements or heads; autograd adds up their gradients."""
     shapes = [x.shape[:-2] for x in tensors]
     leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     return tuple(x.expand(*leading, *x.shape[-2:]) for x in tensors)
@@ -194,57 +76,48 @@ def advance_run(
     v: Values,
     beta: Betas,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the state after a run of tokens, their outputs, and what each of them wrote."""
+    """Return the state after a run of tokens, their outputs, and their writes."""
     k = unit(k) if unit_keys else k
-    written = solved(k @ k.mT, v - k @ state, beta)
-    out = add_product(q @ state, (q @ k.mT).tril_(), written)
-    return add_product(state, k.mT, written), out, written
+    writes = solve_writes(k @ k.mT, v - k @ state, beta)
+    out = add_product(q @ state, (q @ k.mT).tril_(), writes)
+    return add_product(state, k.mT, writes), out, writes
 
 
 @cache
-def delta_run() -> Any:
-    """`advance_run` with the gradients of its formula; the class is made once torch is loaded.
+def _run_function() -> Any:
+    """Return `advance_run` with gradients by formula, defined when torch is loaded.
 
-    Autograd would keep every matrix of scores. Here only the inputs and the writes are kept, and backward
+    Autograd would store every matrix of scores. Here only the inputs and the writes are stored, and backward
     takes half the products that computing the run again would take.
     """
 
     class DeltaRun(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, unit_keys: bool, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-            after, out, written = advance_run(unit_keys, *inputs)
+            after, out, writes = advance_run(unit_keys, *inputs)
             ctx.unit_keys = unit_keys
-            ctx.save_for_backward(*inputs, written)
+            ctx.save_for_backward(*inputs, writes)
             return after, out
 
         @staticmethod
         def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-            *inputs, written = ctx.saved_tensors
-            _, *needed = ctx.needs_input_grad
-            with full_precision(written):
+            *inputs, writes = ctx.saved_tensors
+            _, *needs_grad = ctx.needs_input_grad
+            with full_precision(writes):
                 if not torch.is_grad_enabled():
-                    return None, *run_gradients(ctx.unit_keys, needed[-1], written, *slopes, *inputs)
-                # For derivatives of second order the gradients need a graph of their own.
-                views = [x.view_as(x) for x in inputs]
-                outputs = advance_run(ctx.unit_keys, *views)[:2]
-                # The state after the run does not depend on q, nor the outputs on inputs without gradients.
-                pairs = [
-                    (out, slope) for out, slope in zip(outputs, slopes, strict=True) if out.requires_grad
-                ]
-                recorded, along = zip(*pairs, strict=True)
-                wanted = [x for x, need in zip(views, needed, strict=True) if need]
-                gradients = iter(
-                    torch.autograd.grad(recorded, wanted, along, create_graph=True, allow_unused=True)
-                )
-                return None, *(next(gradients) if need else None for need in needed)
+                    return None, *run_gradients(ctx.unit_keys, needs_grad[-1], writes, *slopes, *inputs)
+                # For second derivatives the gradients need a graph of their own.
+                views = copy_inputs(inputs, needs_grad)
+                outputs = advance_run(ctx.unit_keys, *views)[:2]  # type: ignore[arg-type]
+                return None, *differentiate(outputs, slopes, views, needs_grad, create_graph=True)
 
     return DeltaRun
 
 
 def run_gradients(
     unit_keys: bool,
-    beta_needed: bool,
-    written: Tensor,
+    needs_beta: bool,
+    writes: Tensor,
     d_after: Tensor,
     d_out: Tensor,
     state: Tensor,
@@ -253,24 +126,24 @@ def run_gradients(
     v: Tensor,
     beta: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `advance_run` for state, q, k, v and, if it is needed, beta.
+    """Return the gradients of `advance_run` for state, q, k, v and, if it is needed, beta.
 
-    With writes u, scores `A = tril(q kᵀ)` and overlaps `G = k kᵀ`, the run is `M u = beta (v - k S)`,
-    `M = I + tril(beta G, -1)`, `out = q S + A u` and `after = S + kᵀ u`. Its adjoint is one triangular system
-    with the transpose of M.
+    With writes u, scores `A = tril(q kᵀ)` and overlaps `G = k kᵀ`, the run is `M u = beta (v - k S)`, `M = I
+    + tril(beta G, -1)`, `out = q S + A u` and `after = S + kᵀ u`. Its adjoint is one triangular system with
+    the transpose of M.
     """
     keys = unit(k) if unit_keys else k
     overlaps, scores = keys @ keys.mT, (q @ keys.mT).tril_()
-    d_written = add_product(keys @ d_after, scores.mT, d_out)
-    adjoint = torch.linalg.solve_triangular((beta * overlaps).mT, d_written, upper=True, unitriangular=True)
-    d_v, d_scores = beta * adjoint, (d_out @ written.mT).tril_()
-    d_system = (adjoint @ written.mT).tril_(-1)
+    d_writes = add_product(keys @ d_after, scores.mT, d_out)
+    adjoint = torch.linalg.solve_triangular((beta * overlaps).mT, d_writes, upper=True, unitriangular=True)
+    d_v, d_scores = beta * adjoint, (d_out @ writes.mT).tril_()
+    d_system = (adjoint @ writes.mT).tril_(-1)
     d_beta = None
-    if beta_needed:
+    if needs_beta:
         d_beta = (adjoint * (v - keys @ state)).sum(-1, keepdim=True)
         d_beta -= (d_system * overlaps).sum(-1, keepdim=True)
     d_overlaps = beta * d_system
-    d_keys = add_product(written @ d_after.mT, d_scores.mT, q)
+    d_keys = add_product(writes @ d_after.mT, d_scores.mT, q)
     d_keys -= add_product(d_v @ state.mT, d_overlaps + d_overlaps.mT, keys)
     d_state = add_product(d_after, q.mT, d_out) - keys.mT @ d_v
     d_q = add_product(d_out @ state.mT, d_scores, keys)
@@ -282,7 +155,7 @@ def unit_gradient(
     keys: Float[Tensor, "*tokens width"],
     slope: Float[Tensor, "*tokens width"],
 ) -> Float[Tensor, "*tokens width"]:
-    """The gradient of `unit`, whose results are `keys`: what turns a key without changing its length."""
+    """Return the gradient of `unit`, whose results are `keys`: the part that does not change the length."""
     square = k.square().sum(-1, keepdim=True)
-    turned = (slope - keys * (keys * slope).sum(-1, keepdim=True)) / square.sqrt()
-    return turned.where(square > SHORTEST**2, slope)
+    tangent = (slope - keys * (keys * slope).sum(-1, keepdim=True)) / square.sqrt()
+    return tangent.where(square > MIN_LENGTH**2, slope)

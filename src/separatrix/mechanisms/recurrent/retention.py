@@ -3,52 +3,27 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Parameters
-from separatrix.core.tensors import Bool, Tensor
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
-from separatrix.mechanisms._places import which_present
-from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.core.parameters import exact
+from separatrix.core.tensors import Bool, Float, Tensor, torch
+from separatrix.mechanisms._methods import advance_method, attention_method, step_method
+from separatrix.mechanisms._positions import CallOptions, presence_mask
+from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import DECAY
-from separatrix.mechanisms.recurrent._base import (
-    Key,
-    Output,
-    Query,
-    RecurrentMechanism,
-    State,
-    Value,
-    check_lengths,
-    outer,
-    read,
-)
-from separatrix.mechanisms.recurrent._decay import scalar_advance
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read
+from separatrix.mechanisms.recurrent._decay import LogGates, advance_scalar, scalar_decays
 
-There = Bool[Tensor, "batch 1 keys 1"]
-
-
-class RetentionParameters(Parameters):
-    """What is kept from one token to the next."""
-
-    owner = "retention"
-    decay: Exact = Fraction(97, 100)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("decay",),
-            lambda p: 0 < p.decay <= 1,
-            lambda p: f"decay={format_exact(p.decay)} is out of range; decay must be above 0, up to 1",
-        ),
-    )
+Decay = Float[Tensor, " heads"]
 
 
 class Retention(RecurrentMechanism):
     """`S_t = decay S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec]; decay = 1 is causal-linear.
 
-    One decay for all heads, or `decay` of shape (heads,), one for each, as RetNet has it: 1 - 2^(-5-h). Left
-    out are its normalisations, the 1/sqrt(width) on scores, the division of decays by the root of their sum
-    and of rows by the size of theirs, which multiscale-retention has, its rotation of queries and keys, which
-    rotary has, and the group norm, which layers have. An absent token does not decay what is kept.
+    One decay for all heads, or `decay` of shape (heads,), one for each, as in RetNet: 1 - 2^(-5-h). Left out
+    are its normalisations, the 1/sqrt(width) on scores, the division of decays by the root of their sum and
+    of rows by the size of theirs, which multiscale-retention has, its rotation of queries and keys, which
+    rotary has, and the group norm, which layers have. An absent token does not decay the state.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -60,24 +35,20 @@ class Retention(RecurrentMechanism):
     name = "retention"
     formula = "S_t = decay S_{t-1} + k_t v_t^T, o_t = q_t S_t"
     source = "[rec] RetNet, arXiv 2307.08621, without its normalisations: multiscale-retention"
-    schema = RetentionParameters
-    parameters: RetentionParameters
-
     extras = (DECAY,)
-    minds_absence = True
+    step_takes_present = True
+    decay: Fraction = exact(Fraction(97, 100), above=0, at_most=1)
+    """The share of the state that is left after one token."""
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        check_lengths(self, q, k)
-        there = which_present(more.get("present"), k)
-        place = there.double().cumsum(-1)
-        distance = (place[:, None, :, None] - place[:, None, None, :]).clamp(min=0)
-        kept: Tensor = (more["decay"].double()[:, None, None] ** distance).tril()
-        return (q @ k.mT * kept.to(v.dtype)) @ v
+    def default_decays(self, k: Keys) -> Decay:
+        """Return the decay of each head, in float64: they are close to 1."""
+        return k.new_full((k.shape[1],), float(self.decay), dtype=torch.float64)
 
-    @one_token
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        return (q @ k.mT * decay_powers(extras["decay"], k, options.present).to(v.dtype)) @ v
+
+    @step_method
     def step(
         self,
         state: State,
@@ -88,22 +59,35 @@ class Retention(RecurrentMechanism):
         **extras_t: Any,
     ) -> tuple[State, Output]:
         decay = extras_t["decay"].to(v_t)[:, None]
-        kept = decay if present is None else decay.where(present, 1)
-        state = (kept[..., None] * state[0] + outer(k_t, v_t),)
+        decay = decay if present is None else decay.where(present, 1)
+        state = (decay[..., None] * state[0] + outer(k_t, v_t),)
         return state, read(state[0], q_t)
 
-    @run_of_tokens
+    @advance_method
     def advance(
         self,
         state: State,
         q: Queries,
         k: Keys,
         v: Values,
-        present: There | None = None,
+        present: Bool[Tensor, "batch 1 keys 1"] | None = None,
         **extras: Any,
     ) -> tuple[State, Attended]:
-        log_gates = extras["decay"].double().log()[None, :, None, None].expand(1, *k.shape[1:-1], 1)
-        if present is not None:
-            log_gates = log_gates.where(present, 0)
-        after, out = scalar_advance(state[0], q, k, v, log_gates)
+        decays = scalar_decays(decay_gates(extras["decay"], k, present), v.dtype)
+        after, out = advance_scalar(state[0], q, k, v, *decays)
         return (after,), out
+
+
+def decay_powers(decay: Decay, k: Keys, present: Tensor | None) -> Float[Tensor, "#batch heads keys keys"]:
+    """Return `decay^(i - j)` for j up to i, else 0, in float64; absent tokens have no position."""
+    position = presence_mask(present, k).double().cumsum(-1)
+    # A negative distance may overflow, and its gradient would not be a number even if it is masked.
+    distance = (position[:, None, :, None] - position[:, None, None, :]).clamp(min=0)
+    powers: Tensor = decay.double()[:, None, None] ** distance
+    return powers.tril()
+
+
+def decay_gates(decay: Decay, k: Keys, present: Tensor | None) -> LogGates:
+    """Return the decay of each head as log gates of its tokens: 0 for absent ones."""
+    log_gates = decay.double().log()[None, :, None, None].expand(1, -1, k.shape[-2], 1)
+    return log_gates if present is None else log_gates.where(present, 0)

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
-from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms._methods import advance_method, attention_method, step_method
+from separatrix.mechanisms._positions import CallOptions
+from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import HEAD_GATES
-from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
-from separatrix.mechanisms.recurrent._decay import accumulated, gated, scalar_advance
-from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
-
-
-class SsdParameters(GateParameters):
-    """Where the gate comes from."""
-
-    owner = "ssd"
+from separatrix.mechanisms.recurrent._base import State, outer, read
+from separatrix.mechanisms.recurrent._decay import advance_scalar, decay_state, scalar_decays
+from separatrix.mechanisms.recurrent._gated import GatedMechanism
 
 
 class Ssd(GatedMechanism):
     """`S_t = a_t S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t`, with a scalar gate a_t in [0, 1] [rec].
 
-    In Mamba-2 q, k, v are C, B and the input scaled by its step size, and the gate is a learned function
-    of the token: `log_gates` of shape (batch, heads, tokens, 1), minus infinity for a reset. Where none are
+    In Mamba-2 q, k, v are C, B and the input scaled by its step size, and the gate is a learned function of
+    the token: `log_gates` of shape (batch, heads, tokens, 1), minus infinity for a reset. If they are not
     given, gate=key sets `a_t = exp(-softplus(mean of k_t))`, and gate=0.9 a constant, which is retention.
 
     >>> import torch
@@ -35,22 +30,18 @@ class Ssd(GatedMechanism):
     name = "ssd"
     formula = "S_t = a_t S_{t-1} + k_t v_t^T, o_t = q_t S_t, a_t = exp(-softplus(mean k_t))"
     source = "[rec] arXiv 2405.21060, with a gate that is not learned"
-    schema = SsdParameters
     extras = (HEAD_GATES,)
 
-    @form
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
-    ) -> Attended:
-        check_lengths(self, q, k)
-        return (q @ k.mT * accumulated(more["log_gates"], v.dtype).between()[..., 0]) @ v
+    @attention_method
+    def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+        return (q @ k.mT * scalar_decays(extras["log_gates"], v.dtype)[1]) @ v
 
-    @one_token
+    @step_method
     def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        state = (gated(extras_t["log_gates"], state[0]) + outer(k_t, v_t),)
+        state = (decay_state(extras_t["log_gates"], state[0]) + outer(k_t, v_t),)
         return state, read(state[0], q_t)
 
-    @run_of_tokens
+    @advance_method
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        after, out = scalar_advance(state[0], q, k, v, extras["log_gates"])
+        after, out = advance_scalar(state[0], q, k, v, *scalar_decays(extras["log_gates"], v.dtype))
         return (after,), out

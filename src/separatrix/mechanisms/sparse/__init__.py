@@ -1,1 +1,1 @@
-"""Attention to few keys: by score, by place, or both."""
+"""Attention to few keys: by score, by position, or both."""

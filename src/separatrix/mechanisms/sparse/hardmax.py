@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from separatrix.core.tensors import torch
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
-from separatrix.mechanisms.sparse.topk import ULPS
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, safe_divide
+from separatrix.mechanisms.sparse.topk import rounding_slack
 
 
 class Hardmax(StreamedMechanism):
     """Equal weights on the keys with the largest logit, 0 elsewhere: softmax at temperature 0 [rec].
 
-    Keys share in proportion to how many tokens they stand for. Equal keys may get logits that differ in
-    the last digits, so ties are read up to rounding. A query that sees nothing (all counts 0) gets zeros.
-    The weights are constant but where ties come and go: their derivative is 0 wherever there is one.
+    Keys share in proportion to their counts. Equal keys may get logits that differ in the last digits, so
+    ties hold up to rounding. A query that sees nothing (all counts 0) gets zeros. The weights are constant
+    except where ties appear or break: their derivative is 0 wherever there is one.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> logits = torch.tensor([2.0, 1.0, 2.0]).reshape(1, 1, 3, 1)
@@ -26,10 +26,9 @@ class Hardmax(StreamedMechanism):
     family = "sparse"
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        hidden, fixed = copies <= 0, logits.detach()
-        top = fixed.masked_fill(hidden, -torch.inf).amax(-1, keepdim=True)
-        size = fixed.masked_fill(hidden, 0).abs().amax(-1, keepdim=True)
-        largest = fixed >= top - ULPS * torch.finfo(logits.dtype).eps * size
-        # Filled in, and not made anew: so that a gradient of 0 reaches the logits, and not none.
+        visible = logits.detach().masked_fill(copies <= 0, -torch.inf)
+        slack = rounding_slack(visible.masked_fill(copies <= 0, 0))
+        largest = logits.detach() >= visible.amax(-1, keepdim=True) - slack
+        # The logits are overwritten, not replaced, so that they get a gradient of 0 instead of none.
         best = copies * logits.masked_fill(largest, 1).masked_fill(~largest, 0)
-        return over(best, best.sum(-1, keepdim=True))
+        return safe_divide(best, best.sum(-1, keepdim=True))

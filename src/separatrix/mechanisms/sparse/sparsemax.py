@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from separatrix.core.tensors import torch
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, over
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, safe_divide
 
 
 class Sparsemax(StreamedMechanism):
     """`f = max(<q,k> - tau, 0)`, tau such that `<f,1> = 1`: the projection on the simplex (arXiv 1602.02068).
 
-    A key that stands for c tokens gets `c max(<q,k> - tau, 0)`, as its copies would together. A query
-    that sees nothing (all counts 0) gets zeros.
+    A key of count c gets `c max(<q,k> - tau, 0)`, as its copies would together. A query that sees nothing
+    (all counts 0) gets zeros.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> logits = torch.tensor([1.0, 0.5, -1.0]).reshape(1, 1, 3, 1)
@@ -24,35 +24,35 @@ class Sparsemax(StreamedMechanism):
     family = "sparse"
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        z = below_top(logits, copies)
-        kept = _kept(z.detach(), copies)
-        above, tau = _anchored(z, kept)
-        return kept * (above - tau).relu()
+        z = subtract_top(logits, copies)
+        support = _support(z.detach(), copies)
+        above, tau = _threshold(z, support)
+        return support * (above - tau).relu()
 
 
-def below_top(logits: Logits, copies: Copies) -> Logits:
-    """Logits less the largest that is seen; 0 for keys that are not."""
-    seen = copies > 0
-    top = logits.detach().masked_fill(~seen, -torch.inf).amax(-1, keepdim=True)
-    return (logits - top).where(seen, 0)
+def subtract_top(logits: Logits, copies: Copies) -> Logits:
+    """Subtract the largest visible logit; keys that are not visible get 0."""
+    visible = copies > 0
+    top = logits.detach().masked_fill(~visible, -torch.inf).amax(-1, keepdim=True)
+    return (logits - top).where(visible, 0)
 
 
-def _kept(z: Logits, copies: Copies) -> Logits:
-    """The copies of the keys above tau; from too low a tau, keys are dropped until none has to be."""
+def _support(z: Logits, copies: Copies) -> Logits:
+    """Return the copies of the keys above tau: from too low a tau, keys are dropped until none has to be."""
     fewest = copies.where(copies > 0, torch.inf).amin(-1, keepdim=True)
-    kept = copies * (z > -1 / fewest)
+    support = copies * (z > -1 / fewest)
     while True:
-        above, tau = _anchored(z, kept)
-        fewer = kept * (above > tau)
-        if torch.equal(fewer, kept):
-            return kept
-        kept = fewer
+        above, tau = _threshold(z, support)
+        smaller_support = support * (above > tau)
+        if torch.equal(smaller_support, support):
+            return support
+        support = smaller_support
 
 
-def _anchored(z: Logits, kept: Logits) -> tuple[Logits, PerRow]:
-    """z and the tau at which the kept keys sum to 1, both less the z of the key with the most copies.
+def _threshold(z: Logits, support: Logits) -> tuple[Logits, PerRow]:
+    """Return z and the tau at which the support sums to 1, both less the z of the key with the most copies.
 
     With c copies of it, tau is only about 1/c below: the difference would drown in a larger number.
     """
-    above = z - z.detach().gather(-1, kept.argmax(-1, keepdim=True))
-    return above, over((kept * above).sum(-1, keepdim=True) - 1, kept.sum(-1, keepdim=True))
+    above = z - z.detach().gather(-1, support.argmax(-1, keepdim=True))
+    return above, safe_divide((support * above).sum(-1, keepdim=True) - 1, support.sum(-1, keepdim=True))

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.parameters import natural
 from separatrix.core.tensors import torch
-from separatrix.mechanisms._limits import least
-from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, softmax_of
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, softmax
 
 ULPS = 16
 """Logits this close, in units of the rounding of the row's largest, count as equal."""
 
 
-class TopKParameters(Parameters):
-    """How many keys are kept."""
-
-    owner = "topk"
-    k: Natural = 8
-    constraints: ClassVar[tuple[Constraint, ...]] = (least("k", 1),)
-
-
 class TopK(StreamedMechanism):
     """`f = softmax(<q,k>)` over the k largest logits, 0 elsewhere (arXiv 2106.06899).
 
-    All keys that tie with the k-th largest are kept, so that the order of tokens does not matter; equal
-    keys may get logits that differ in the last digits, so ties are read up to rounding. A key that
-    stands for c tokens counts c times. A query that sees nothing (all counts 0) gets zeros.
+    All keys that tie with the k-th largest get a weight, so that the order of tokens does not matter; equal
+    keys may get logits that differ in the last digits, so ties hold up to rounding. A key of count c counts c
+    times. A query that sees nothing (all counts 0) gets zeros.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> logits = torch.tensor([3.0, 2.0, 2.0, 1.0]).reshape(1, 1, 4, 1)
@@ -41,22 +30,26 @@ class TopK(StreamedMechanism):
     formula = "softmax(<q,k>) over the k largest logits and their ties"
     source = "[rec] arXiv 2106.06899; ties [ours]"
     family = "sparse"
-    schema = TopKParameters
-    parameters: TopKParameters
+    k: int = natural(8, at_least=1)
+    """The number of keys that get a weight."""
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        seen = logits.detach().masked_fill(copies <= 0, -torch.inf)
-        largest = seen.masked_fill(copies <= 0, 0).abs().amax(-1, keepdim=True)
-        slack = ULPS * torch.finfo(logits.dtype).eps * largest
-        return softmax_of(logits, copies * (seen >= _kth(seen, copies, self.parameters.k) - slack))
+        visible = logits.detach().masked_fill(copies <= 0, -torch.inf)
+        slack = rounding_slack(visible.masked_fill(copies <= 0, 0))
+        return softmax(logits, copies * (visible >= _kth_largest(visible, copies, self.k) - slack))
 
 
-def _kth(seen: Logits, copies: Copies, k: int) -> PerRow:
-    """The k-th largest logit, copies counted; the smallest when there are fewer.
+def rounding_slack(scores: Logits) -> PerRow:
+    """Return the difference in each row up to which scores count as equal."""
+    return ULPS * torch.finfo(scores.dtype).eps * scores.abs().amax(-1, keepdim=True)
+
+
+def _kth_largest(visible: Logits, copies: Copies, k: int) -> PerRow:
+    """Return the k-th largest logit, copies counted, or the smallest if there are fewer.
 
     It is among the k largest keys, since each stands for one token or more.
     """
-    top = seen.topk(min(k, seen.shape[-1]), -1)
-    number = copies.expand(seen.shape).gather(-1, top.indices).cumsum(-1)
-    place = (number < k).sum(-1, keepdim=True).clamp(max=number.shape[-1] - 1)
-    return top.values.gather(-1, place)
+    top = visible.topk(min(k, visible.shape[-1]), -1)
+    number = copies.expand(visible.shape).gather(-1, top.indices).cumsum(-1)
+    rank = (number < k).sum(-1, keepdim=True).clamp(max=number.shape[-1] - 1)
+    return top.values.gather(-1, rank)

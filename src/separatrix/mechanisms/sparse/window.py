@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from separatrix.core.parameters import natural
-from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
+from separatrix.mechanisms._blocks import split_range
+from separatrix.mechanisms.sparse._pattern import ROWS, KeyPositions, Mask, PatternMechanism, QueryPositions
 
 
 class Window(PatternMechanism):
     """`f = softmax(<q,k>)` over keys nearer than `size`: |i-j| < size (arXiv 2004.05150).
 
-    With causal, 0 <= i-j < size. Time and memory are linear in the tokens. With more queries than
-    keys, a query past the end of the keys may see none and gets zeros.
+    With causal, 0 <= i-j < size. Time and memory are linear in the tokens. With more queries than keys, a
+    query past the end of the keys may see none and gets zeros.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -28,33 +27,28 @@ class Window(PatternMechanism):
     """How far a query sees, itself included."""
 
     def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
-        return (last_places(tokens, self.size - 1),)
+        return (last_positions(tokens, self.size - 1),)
 
-    def sees(self, i: QueryPlaces, j: KeyPlaces, keys: int, causal: bool) -> Seen:
+    def sees(self, i: QueryPositions, j: KeyPositions, keys: int, causal: bool) -> Mask:
         return (i - j).abs() < self.size
 
     def columns(self, rows: range, keys: int, causal: bool) -> list[range]:
-        return [around(rows, self.size, keys)]
+        return [nearby_keys(rows, self.size, keys)]
 
-    def row_blocks(self, queries: int) -> Iterable[range]:
-        return blocks_of(max(ROWS, min(self.size, queries)), 0, queries)
+    def row_blocks(self, queries: int) -> list[range]:
+        return split_range(0, queries, max(ROWS, min(self.size, queries)))
 
 
-def around(rows: range, size: int, keys: int, first: int = 0) -> range:
-    """The keys, from place `first` on, nearer than `size` to some of the rows."""
+def nearby_keys(rows: range, size: int, keys: int, first: int = 0) -> range:
+    """Return the keys, from position `first` on, nearer than `size` to some of the rows."""
     start = max(first, rows.start - size + 1)
     return range(start, max(start, min(keys, rows.stop + size - 1)))
 
 
-def last_places(tokens: int, number: int) -> range:
-    """The last `number` of so many tokens, or all of them.
+def last_positions(tokens: int, number: int) -> range:
+    """Return the last `number` positions of `tokens` tokens, or all of them.
 
-    >>> last_places(10, 3), last_places(2, 3)
+    >>> last_positions(10, 3), last_positions(2, 3)
     (range(7, 10), range(0, 2))
     """
     return range(max(0, tokens - number), tokens)
-
-
-def blocks_of(step: int, first: int, stop: int) -> Iterable[range]:
-    """The places from `first` up to `stop`, `step` at a time."""
-    return (range(start, min(start + step, stop)) for start in range(first, stop, step))

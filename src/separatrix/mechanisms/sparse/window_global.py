@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-from typing import ClassVar
-
-from separatrix.core.parameters import Constraint, Natural, Parameters
-from separatrix.mechanisms._limits import least
-from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
-from separatrix.mechanisms.sparse.window import around, blocks_of, last_places
-
-
-class WindowGlobalParameters(Parameters):
-    """How far a query sees, itself included, and how many first tokens are global."""
-
-    owner = "window-global"
-    size: Natural = 64
-    globals: Natural = 4
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        least("size", 1),
-        least("globals", 0),
-    )
+from separatrix.core.parameters import natural
+from separatrix.mechanisms._blocks import split_range
+from separatrix.mechanisms.sparse._pattern import ROWS, KeyPositions, Mask, PatternMechanism, QueryPositions
+from separatrix.mechanisms.sparse.window import last_positions, nearby_keys
 
 
 class WindowGlobal(PatternMechanism):
     """`f = softmax(<q,k>)` over |i-j| < size and the first `globals` tokens (arXiv 2004.05150).
 
-    Those are seen by all and see all (with causal: all up to themselves). Time and memory are linear in
-    the tokens. With globals=0, a query past the end of the keys may see none and gets zeros.
+    The first tokens are seen by all and see all (with causal: all up to themselves). Time and memory are
+    linear in the tokens. With globals=0, a query past the end of the keys may see none and gets zeros.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -40,24 +24,25 @@ class WindowGlobal(PatternMechanism):
     name = "window-global"
     formula = "softmax(<q,k>) over |i-j| < size or i < globals or j < globals"
     source = "[rec] Longformer, arXiv 2004.05150"
-    schema = WindowGlobalParameters
-    parameters: WindowGlobalParameters
+    size: int = natural(64, at_least=1)
+    """How far a query sees, itself included."""
+    globals: int = natural(4, at_least=0)
+    """The number of first tokens that are global."""
 
-    def sees(self, i: QueryPlaces, j: KeyPlaces, keys: int, causal: bool) -> Seen:
-        first = self.parameters.globals
-        return ((i - j).abs() < self.parameters.size) | (i < first) | (j < first)
+    def sees(self, i: QueryPositions, j: KeyPositions, keys: int, causal: bool) -> Mask:
+        return ((i - j).abs() < self.size) | (i < self.globals) | (j < self.globals)
 
     def columns(self, rows: range, keys: int, causal: bool) -> list[range]:
-        first = self.parameters.globals
-        if rows.start < first:
+        if rows.start < self.globals:
             return [range(keys)]
-        return [range(min(first, keys)), around(rows, self.parameters.size, keys, first)]
+        return [range(min(self.globals, keys)), nearby_keys(rows, self.size, keys, self.globals)]
 
     def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
-        first, near = self.parameters.globals, last_places(tokens, self.parameters.size - 1)
-        return (range(tokens),) if near.start <= first else (*(range(first),) * bool(first), near)
+        near = last_positions(tokens, self.size - 1)
+        if near.start <= self.globals:
+            return (range(tokens),)
+        return (range(self.globals), near) if self.globals else (near,)
 
-    def row_blocks(self, queries: int) -> Iterable[range]:
-        first = min(self.parameters.globals, queries)
-        step = max(ROWS, min(self.parameters.size, queries))
-        return chain(blocks_of(step, 0, first), blocks_of(step, first, queries))
+    def row_blocks(self, queries: int) -> list[range]:
+        first, step = min(self.globals, queries), max(ROWS, min(self.size, queries))
+        return [*split_range(0, first, step), *split_range(first, queries, step)]

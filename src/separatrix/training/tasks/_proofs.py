@@ -43,7 +43,7 @@ class ModelClass:
 
 def is_proportional(mechanism: Mechanism) -> bool:
     """Whether the output is the same if every token is repeated equally often."""
-    divides = mechanism.normalised or mechanism.name in ("relu", "squared-relu", "differential")
+    divides = mechanism.is_normalised or mechanism.name in ("relu", "squared-relu", "differential")
     return mechanism.name in PROPORTIONAL and divides
 
 

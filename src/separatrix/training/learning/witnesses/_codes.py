@@ -81,7 +81,7 @@ def retrieval_codes(
         codes = spread_codes(symbols, channels)
         scale = logit_factor(mechanism, tokens) * (math.log(tokens) + 3) / (1 - largest_overlap(codes))
         yield QueryKeyCodes(scale * codes, codes)
-    elif family is Family.SUM and mechanism.normalised and symbols > channels:
+    elif family is Family.SUM and mechanism.is_normalised and symbols > channels:
         codes = spread_codes(symbols, channels - 1) if channels > 1 else torch.zeros(symbols, 0)
         yield QueryKeyCodes(append_channel(codes, 1), append_channel(codes, 0), self_score=10.0 * tokens)
     elif family in (Family.SUM, Family.DELTA, Family.POWER, Family.RECTIFIED):

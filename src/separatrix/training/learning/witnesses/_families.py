@@ -76,7 +76,7 @@ def invert_features(mechanism: Mechanism, features: Any) -> Any:
     >>> from separatrix.mechanisms import mechanism_named
     >>> elu = mechanism_named("elu")
     >>> features = torch.tensor([0.5, 3.0])[None, None, None]
-    >>> elu.features(invert_features(elu, features), "key").flatten().tolist()
+    >>> elu.compute_features(invert_features(elu, features), "key").flatten().tolist()
     [0.5, 3.0]
     """
     logs = features.clamp(min=MIN_FEATURE).log()

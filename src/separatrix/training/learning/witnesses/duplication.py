@@ -33,7 +33,7 @@ class DuplicationWitness(TaskWitness):
     )
 
     def variants(self, task: DuplicationTask, mechanism: Mechanism, setting: Setting) -> Iterator[None]:
-        is_normalised = mechanism.normalised or setting.out_norm or mechanism.name in DIVIDED_BY_TOKENS
+        is_normalised = mechanism.is_normalised or setting.out_norm or mechanism.name in DIVIDED_BY_TOKENS
         fits = setting.width // setting.heads >= 2 and setting.width >= 4
         if family_of(mechanism) is not None and fits and (task.first or not is_normalised):
             yield None

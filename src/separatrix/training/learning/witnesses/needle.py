@@ -54,7 +54,7 @@ class NeedleWitness(TaskWitness):
         if family is Family.SHARP:
             yield shift * logit_factor(mechanism, n + 1) * z, z
         elif family is Family.SUM:
-            self_score = 10 * n if mechanism.normalised else 0
+            self_score = 10 * n if mechanism.is_normalised else 0
             yield torch.cat([z, unit]), torch.cat([z, self_score * last])
         elif family is Family.DELTA:
             yield z, torch.cat([z, LONG_KEY * unit])

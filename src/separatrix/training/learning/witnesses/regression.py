@@ -63,7 +63,7 @@ class RegressionWitness(TaskWitness):
         x, last = select_channels(width, *range(d)), select_channels(width, d + 1)
         unit, family = ConstantChannel(setting, d + 2).unit, family_of(mechanism)
         if family is Family.SUM:
-            self_score = 1000.0 * n if mechanism.normalised else 0.0
+            self_score = 1000.0 * n if mechanism.is_normalised else 0.0
             decays = mechanism.name in ("retention", "log-linear")
             scale = None if decays else (self_score or 1.0) / (n + d + 1)
             yield RegressionMaps(torch.cat([x, unit]), torch.cat([x, self_score * last]), scale=scale)
@@ -89,7 +89,7 @@ class RegressionWitness(TaskWitness):
         model.inputs.bias[constant.channel] = constant.number
         y, prediction = (select_channels(setting.width, channel) for channel in (d, d + 3))
         # Without a known scale, the output must stay small compared to the constant channel.
-        size = variant.scale or (1.0 if attention.mechanism.normalised else 1 / task.n)
+        size = variant.scale or (1.0 if attention.mechanism.is_normalised else 1 / task.n)
         write_head(attention, variant.query, variant.key, y, size * prediction, gain=constant.gain)
         family = family_of(attention.mechanism)
         if setting.heads > 1 and family in (Family.SHARP, Family.SERIES, Family.FEATURES):

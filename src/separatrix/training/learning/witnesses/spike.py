@@ -67,7 +67,7 @@ class SpikeWitness(TaskWitness):
             query = logit_factor(mechanism, n + 1) * last
             yield SpikeMaps(query, shift * along + own_logit * last, token, exact=True)
         elif family is Family.SUM:
-            own_score = 10.0 * n if mechanism.normalised else 1.0
+            own_score = 10.0 * n if mechanism.is_normalised else 1.0
             yield SpikeMaps(last, along + 2 / shift * token + own_score * last, along)
         elif family is Family.DELTA:
             yield SpikeMaps(last, torch.cat([along + 2 / shift * token + last, LONG_KEY * unit]), along)
