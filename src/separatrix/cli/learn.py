@@ -136,51 +136,53 @@ def learn(
     run_options |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
     cost = _expect(read_experiment(task, mechanisms, parameters, seeds, pilots), workers)
     with announced("learn", cost, as_json), ending_early(), progress(as_json, "runs") as bar:
-        found = run(task, mechanisms, parameters, **run_options, tell=bar.tell, hear=bar.hear)
+        result = run(task, mechanisms, parameters, **run_options, tell=bar.tell, hear=bar.hear)
     if out is not None:
-        asked = *(words or []), *(["--equal-state"] if equal_state else [])
-        typed = " ".join(("separatrix learn", task, mechanisms, *asked))
-        page.write(f"What was learned: {found.label}", [found.as_part()], typed, out, found.as_json())
-    show(found, as_json, lambda: _view(found))
-    if not any(row.runs for row in found.mechanisms):
+        arguments = *(words or []), *(["--equal-state"] if equal_state else [])
+        command = " ".join(("separatrix learn", task, mechanisms, *arguments))
+        page.write(f"What was learned: {result.label}", [result.as_part()], command, out, result.as_json())
+    show(result, as_json, lambda: _view(result))
+    if not any(row.runs for row in result.mechanisms):
         raise typer.Exit(1)
 
 
-def _expect(asked: Experiment, workers: int | None) -> str:
-    """The number of runs, and an estimate of their time from a few timed steps, without early stopping."""
+def _expect(experiment: Experiment, workers: int | None) -> str:
+    """Return the number of runs and their time, estimated from a few steps and without early stopping."""
     from separatrix.analysis.evidence.expected_time import expect_time
 
-    found = expect_time(asked)
-    each = ", ".join(f"{name} {spell_time(seconds)}" for name, seconds in found.seconds.items())
-    if not each:
-        return f"{found.runs} runs"
-    total = spell_time(found.with_processes(workers))
-    return f"{found.runs} runs of each mechanism, about {total}; one run: {each}; stored runs take none"
+    estimate = expect_time(experiment)
+    times = ", ".join(f"{name} {spell_time(seconds)}" for name, seconds in estimate.seconds.items())
+    if not times:
+        return f"{estimate.runs} runs"
+    total = spell_time(estimate.with_processes(workers))
+    return f"{estimate.runs} runs of each mechanism, about {total}; one run: {times}; stored runs take none"
 
 
-def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:
+def _report(store: Any, out: Path, run_options: Mapping[str, Any], as_json: bool) -> None:
     """Run the default report, write its page, and print its sentences."""
     from separatrix.analysis.evidence.experiments import run_report
     from separatrix.pages.learned import page
 
-    what = "the default tasks: some hundred runs, about 10 s of a core each"
-    with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
-        found = run_report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: say(told, as_json))
-    ledger = page.ledger(found.predictions)
-    page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)
+    cost = "the default tasks: some hundred runs, about 10 s of a core each"
+    with announced("learn", cost, as_json), ending_early(), progress(as_json, "runs") as bar:
+        result = run_report(
+            store, **run_options, tell=bar.tell, hear=bar.hear, say=lambda message: say(message, as_json)
+        )
+    ledger = page.ledger(result.predictions)
+    page.write("What was learned", result.parts, "separatrix learn", out, result.as_json(), ledger)
     if as_json:
-        print_json(found.as_json())
+        print_json(result.as_json())
         return
-    for part in found.parts:
+    for part in result.parts:
         console().print(f"\n[bold]{escape(part.title)}[/]")
-        for each in part.results:
-            _view(each)
-    console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(found.seconds)}")
+        for part_result in part.results:
+            _view(part_result)
+    console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(result.seconds)}")
 
 
 @contextmanager
 def ending_early() -> Iterator[None]:
-    """Say that the user stopped it, with the exit code of a sweep that was."""
+    """Report an interruption by the user, and exit with the code of an interrupted sweep."""
     from separatrix.analysis.evidence.runs import Stopped
 
     try:
@@ -190,73 +192,71 @@ def ending_early() -> Iterator[None]:
         raise typer.Exit(exit_code()) from None
 
 
-def say(told: str, quiet: bool) -> None:
-    """Print on stderr what begins."""
+def say(message: str, quiet: bool) -> None:
+    """Print a line on stderr unless `quiet`."""
     if not quiet:
-        print(f"separatrix: {told}", file=sys.stderr, flush=True)
+        print(f"separatrix: {message}", file=sys.stderr, flush=True)
 
 
-def _view(found: TrainingResult) -> None:
-    """Print what was learned of a task."""
+def _view(result: TrainingResult) -> None:
+    """Print the evidence of one task."""
     from separatrix.pages.learned.page import HEAD, row, seeds_text, summary_text
 
     out = console()
-    out.print(f"[bold]{escape(found.label)}[/]  {escape(found.task.title)}")
-    out.print(f"score: {found.task.metric.value}")
-    out.print(f"ceiling {found.ceiling:.4f}  {escape(found.ceiling_by)}")
-    out.print(f"floor   {found.floor:.4f}  {escape(found.floor_by)}")
-    shown = [dict(zip(HEAD, row(mechanism), strict=True)) for mechanism in found.mechanisms]
-    for each, numbers in zip(found.mechanisms, shown, strict=True):
-        numbers["median"] = "–" if each.trained is None else f"{each.trained.median:.4f}"
+    out.print(f"[bold]{escape(result.label)}[/]  {escape(result.task.title)}")
+    out.print(f"score: {result.task.metric.value}")
+    out.print(f"ceiling {result.ceiling:.4f}  {escape(result.ceiling_by)}")
+    out.print(f"floor   {result.floor:.4f}  {escape(result.floor_by)}")
+    rows = [dict(zip(HEAD, row(mechanism), strict=True)) for mechanism in result.mechanisms]
+    for evidence, numbers in zip(result.mechanisms, rows, strict=True):
+        numbers["median"] = "–" if evidence.trained is None else f"{evidence.trained.median:.4f}"
     table = new_table(*COLUMNS, pad_edge=False)
-    for numbers in shown:
+    for numbers in rows:
         table.add_row(*(escape(numbers[name]) for name in COLUMNS))
     table.columns[0].overflow = "fold"
     out.print(table)
-    for each, numbers in zip(found.mechanisms, shown, strict=True):
-        weighs = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
-        out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}. [dim]{weighs}[/]")
-        out.print(f"  seeds {seeds_text(each.trained)}; solved {escape(numbers['solved'])}")
-        for length, summary in each.further_lengths.items():
+    for evidence, numbers in zip(result.mechanisms, rows, strict=True):
+        size = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
+        out.print(f"[bold]{escape(evidence.mechanism)}[/] {escape(evidence.sentence)}. [dim]{size}[/]")
+        out.print(f"  seeds {seeds_text(evidence.trained)}; solved {escape(numbers['solved'])}")
+        for length, summary in evidence.further_lengths.items():
             out.print(f"  tested at {length}: {summary_text(summary)}")
-        for message in dict.fromkeys(each.failed):
+        for message in dict.fromkeys(evidence.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
-    _view_paired(found.paired)
-    if found.equal_state is not None:
-        _view_equal(found.equal_state)
-    elif found.states_differ:
-        out.print(
-            "at equal key width states are not equal; --equal-state compares at equal state", style="dim"
-        )
+    _view_paired(result.paired)
+    if result.equal_state is not None:
+        _view_equal(result.equal_state)
+    elif result.states_differ:
+        out.print("states differ at equal key width; --equal-state compares at equal state", style="dim")
 
 
-def _view_paired(paired: Sequence[PairedDifference]) -> None:
-    """Print the exact test of each pair, and what so many seeds cannot show."""
+def _view_paired(differences: Sequence[PairedDifference]) -> None:
+    """Print the exact test of each pair, and the differences that this number of seeds cannot resolve."""
     from separatrix.analysis.evidence.estimates import describe_resolution
 
-    for pair in paired:
-        tested = f"{pair.difference:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
-        console().print(f"{escape(pair.a)} − {escape(pair.b)}: {tested}", style="dim")
-    if (resolution := describe_resolution(paired)) is not None:
+    for pair in differences:
+        test = f"{pair.difference:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
+        console().print(f"{escape(pair.a)} − {escape(pair.b)}: {test}", style="dim")
+    if (resolution := describe_resolution(differences)) is not None:
         console().print(resolution, style="dim")
 
 
-def _view_equal(found: EqualState) -> None:
-    """Print the comparison at equal state: what was chosen, and what it reached."""
+def _view_equal(equal: EqualState) -> None:
+    """Print the comparison at equal state: the key widths and the scores."""
     from separatrix.pages.learned.page import equal_head, equal_rows
 
     out = console()
-    out.print(f"\n[bold]At equal state[/]: that of {escape(found.reference)} after {found.tokens:,} tokens")
-    table = new_table(*equal_head(found), pad_edge=False)
-    for cells in equal_rows(found):
+    out.print(f"\n[bold]At equal state[/]: that of {escape(equal.reference)} after {equal.tokens:,} tokens")
+    table = new_table(*equal_head(equal), pad_edge=False)
+    for cells in equal_rows(equal):
         table.add_row(*map(escape, cells))
     table.columns[0].overflow = "fold"
     out.print(table)
-    for mechanism in (item.evidence for item in found.mechanisms):
-        weighs = "" if mechanism.parameters is None else f" [dim]{mechanism.parameters:,} weights[/]"
-        out.print(f"[bold]{escape(mechanism.mechanism)}[/] {escape(mechanism.sentence)}.{weighs}")
+    for mechanism in (item.evidence for item in equal.mechanisms):
+        size = "" if mechanism.parameters is None else f" [dim]{mechanism.parameters:,} weights[/]"
+        out.print(f"[bold]{escape(mechanism.mechanism)}[/] {escape(mechanism.sentence)}.{size}")
         for message in dict.fromkeys(mechanism.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
-    for name in found.left_out:
+    for name in equal.left_out:
         out.print(f"{escape(name)} carries nothing from token to token", style="dim")
-    _view_paired(found.paired)
+    _view_paired(equal.paired)
