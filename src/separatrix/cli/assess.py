@@ -160,17 +160,17 @@ def _prepare(card: Card, as_json: bool, has_printed_contract: bool, out: Path | 
     if not supervisor.is_child():
         return {}
     if as_json:
-        prepared = {"answer": f"{json_text(card.as_json())}\n"}
+        rendering = {"answer": f"{json_text(card.as_json())}\n"}
     else:
         terminal = console()
         with terminal.capture() as capture:
             if not has_printed_contract:
                 _print_contract(terminal, card)
             _print_results(terminal, card)
-        prepared = {"answer": capture.get()}
+        rendering = {"answer": capture.get()}
     if out is not None:
-        prepared |= {"path": str(out.absolute()), "file": page.content(card, out.suffix).decode()}
-    return prepared
+        rendering |= {"path": str(out.absolute()), "file": page.content(card, out.suffix).decode()}
+    return rendering
 
 
 def _describe_last(card: Card) -> str:
@@ -223,18 +223,18 @@ def _print_results(out: Console, card: Card) -> None:
         return
     for sentence in card.sentences:
         out.print(escape(sentence))
-    for shown in (card, *card.against):
-        results = shown.constructions.items()
+    for row_card in (card, *card.against):
+        results = row_card.constructions.items()
         reasons = {
             name: result.evidence for name, result in results if isinstance(result, NoConstructionResult)
         }
         for reason, names in _group_by_message(reasons).items():
-            where = "any construction" if len(names) == len(results) else ", ".join(names)
-            name = escape(shown.mechanism.spelled)
-            out.print(f"[red]{name} has no answer[/] on {where}: {escape(reason)}")
+            names_text = "any construction" if len(names) == len(results) else ", ".join(names)
+            name = escape(row_card.mechanism.spelled)
+            out.print(f"[red]{name} has no answer[/] on {names_text}: {escape(reason)}")
     out.print()
     _print_constructions(out, card)
-    print_costs(out, [shown.cost for shown in (card, *card.against)], card.softmax_cost)
+    print_costs(out, [row_card.cost for row_card in (card, *card.against)], card.softmax_cost)
 
 
 def _print_constructions(out: Console, card: Card) -> None:
@@ -254,8 +254,8 @@ def _print_constructions(out: Console, card: Card) -> None:
         details = (cell.p, start, *((cell.law,) if is_wide else ()))
         table.add_row(escape(name), _short_word(cell), *details, *map(_short_word, cells))
     out.print(table)
-    if hidden := [escape(other.mechanism.spelled) for other in others[len(columns) :]]:
-        out.print(f"{', '.join(hidden)}: on the page (--out card.html) and in --json", style="dim")
+    if hidden_names := [escape(other.mechanism.spelled) for other in others[len(columns) :]]:
+        out.print(f"{', '.join(hidden_names)}: on the page (--out card.html) and in --json", style="dim")
     out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKED}", style="dim")
     out.print("– not blind at any length searched; the page has the lengths, and bits", style="dim")
     out.print()

@@ -1,4 +1,4 @@
-"""`readers`: what the fixed reader misses, and what the best one could do."""
+"""`readers`: compare the fixed reader with the best threshold and the best linear reader."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ COLOURS = {
     "open": "yellow",
     "contradiction": "red",
 }
-LONGEST = 24
-"""Exact numbers of more characters than this are shown rounded; JSON has them whole."""
-MOST_WEIGHTS = 8
-WHAT = "the fixed reader, its best threshold, a linear one; seconds to minutes"
+MAX_EXACT_LENGTH = 24
+"""Exact numbers of more characters than this are shown rounded; JSON has all digits."""
+MAX_SHOWN_WEIGHTS = 8
+ANNOUNCEMENT = "the fixed reader, its best threshold, a linear one; seconds to minutes"
 
 
 def readers(
@@ -46,17 +46,19 @@ def readers(
     delta: DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(help="Also the AUC under Gaussian noise of this sd on every output, in margin units."),
+        typer.Option(
+            help="Also compute the AUC with Gaussian noise of this sd on every output, in margin units."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws, where nothing exact applies.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """What could a better reader do?
+    """Compare the fixed reader with better readers.
 
     Shows the fixed reader, the same reader with its best threshold, the best linear reader with its weights,
-    and which number formats lose the difference. `cannot` is proved, and says for which readers; `can` comes
-    with weights that were verified; `not with this reader` says nothing about other readers. The probe is
-    the neuron by which margins are measured: the one whose signs are all +.
+    and the number formats that lose the difference. `cannot` is proved, for the readers that are named; `can`
+    comes with verified weights; `not with this reader` says nothing about other readers. The probe is the
+    neuron that margins are measured with: the one whose signs are all +.
 
     \b
     Examples:
@@ -68,78 +70,87 @@ def readers(
 
     construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(readers, construction, words)
-    chance = Sampling(seed=seed)
-    with announced("readers", WHAT, as_json), working(as_json) as tell:
-        found = run(
-            construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=chance, progress=tell
+    with announced("readers", ANNOUNCEMENT, as_json), working(as_json) as tell:
+        result = run(
+            *(construction, mechanism, parameters),
+            delta=delta,
+            noise_sd=noise,
+            sampling=Sampling(seed=seed),
+            progress=tell,
         )
-    show(found, as_json, lambda: _view(found))
+    show(result, as_json, lambda: _view(result))
 
 
-def _view(found: Readers) -> None:
+def _view(result: Readers) -> None:
+    """Print the conclusion, the table of readers and the statements."""
     from separatrix.constructions.reference import defaults_sentence
 
-    out, word = console(), found.verdict.word
-    name = f"{escape(found.mechanism.spelled)} on {found.construction.name}"
+    out, word = console(), result.verdict.word
+    name = f"{escape(result.mechanism.spelled)} on {result.construction.name}"
     out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
-    out.print(_table(found))
-    for statement in found.statements:
+    out.print(_table(result))
+    for statement in result.statements:
         subject = escape(f"{statement.readers}; {statement.evidence}")
         out.print(f"[{COLOURS[statement.word]}]{statement.word}[/]: {subject}")
-    out.print(escape(found.sentence))
-    if text := defaults_sentence(found.fixed.taken):
+    out.print(escape(result.sentence))
+    if text := defaults_sentence(result.fixed.taken):
         out.print(text, markup=False)
 
 
-def _table(found: Readers) -> Table:
+def _table(result: Readers) -> Table:
     from separatrix.exact.verdicts.verdict import chance_of
 
     table = new_table()
-    outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear
-    tau = Fraction(found.construction.parameters.filled()["tau"])
+    outcome, threshold, linear = result.fixed.outcome, result.threshold, result.linear
+    tau = Fraction(result.construction.parameters.filled()["tau"])
     table.add_row(
         "fixed reader",
-        f"{chance_of(outcome)}, {found.fixed.word} (m {found.construction.m}, tau {_number(tau)}; "
+        f"{chance_of(outcome)}, {result.fixed.word} (m {result.construction.m}, tau {_number(tau)}; "
         f"{outcome.engine})",
     )
-    if tuned is None:
+    if threshold is None:
         table.add_row("best threshold", "the signs have too many states to tune it")
     else:
-        chance = f"{chance_of(tuned.outcome)} at tau {_number(tuned.tau)} ({tuned.outcome.engine})"
-        table.add_row("best threshold", chance)
+        chance = chance_of(threshold.outcome)
+        table.add_row(
+            "best threshold", f"{chance} at tau {_number(threshold.tau)} ({threshold.outcome.engine})"
+        )
     if linear is None:
         table.add_row("best linear reader", "none found")
     else:
-        verified = "verified" if linear.verified else "not verified"
-        table.add_row("best linear reader", f"gap {for_people(linear.witness.gap)} for |w| = 1, {verified}")
+        check = "verified" if linear.verified else "not verified"
+        table.add_row("best linear reader", f"gap {for_people(linear.witness.gap)} for |w| = 1, {check}")
         weights = linear.weights()
-        shown = ", ".join(f"{span}: {_number(w)}" for span, w in weights[:MOST_WEIGHTS])
-        more = f", and {len(weights) - MOST_WEIGHTS} more" if len(weights) > MOST_WEIGHTS else ""
-        table.add_row("  weights of features", escape(shown + more))
+        text = ", ".join(f"{span}: {_number(w)}" for span, w in weights[:MAX_SHOWN_WEIGHTS])
+        more = f", and {len(weights) - MAX_SHOWN_WEIGHTS} more" if len(weights) > MAX_SHOWN_WEIGHTS else ""
+        table.add_row("  weights of features", escape(text + more))
         theta = _number(linear.witness.threshold)
         table.add_row("  fires", f"on D{linear.witness.fires_on}, above {theta}")
-    if found.auc is not None:
-        best, probe = _known(found.auc.best_linear), _known(found.auc.probe)
-        table.add_row(f"AUC at sd {_known(found.auc.noise)}", f"best linear reader {best}; probe {probe}")
-    table.add_row("outputs differ, in ulps", _formats(found, "same"))
-    table.add_row("probe, stored alone", _formats(found, "same_probe"))
+    if result.auc is not None:
+        best, probe = _format_value(result.auc.best_linear), _format_value(result.auc.probe)
+        table.add_row(
+            f"AUC at sd {_format_value(result.auc.noise)}", f"best linear reader {best}; probe {probe}"
+        )
+    table.add_row("outputs differ, in ulps", _formats(result, "same"))
+    table.add_row("probe, stored alone", _formats(result, "same_probe"))
     return table
 
 
-def _known(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "not computed" if value is None else for_people(value)
 
 
-def _formats(found: Readers, what: str) -> str:
-    """For each number format whether the labels are equal in it, or how far apart."""
+def _formats(result: Readers, attribute: str) -> str:
+    """Return for each number format whether both labels are equal in it, or their distance."""
     words = []
-    for name, kept in found.formats.items():
-        same = getattr(kept, what)
-        apart = for_people(kept.ulps, 3) if what == "same" and kept.ulps is not None else "apart"
-        words.append(f"{name} {'uncertain' if same is None else 'equal' if same else apart}")
+    for name, comparison in result.formats.items():
+        is_equal = getattr(comparison, attribute)
+        ulps = comparison.ulps if attribute == "same" else None
+        distance = "apart" if ulps is None else for_people(ulps, 3)
+        words.append(f"{name} {'uncertain' if is_equal is None else 'equal' if is_equal else distance}")
     return ", ".join(words)
 
 
 def _number(value: Fraction) -> str:
     exact = format_exact(value)
-    return exact if len(exact) <= LONGEST else f"about {for_people(float(value), 10)}"
+    return exact if len(exact) <= MAX_EXACT_LENGTH else f"about {for_people(float(value), 10)}"

@@ -102,11 +102,11 @@ def _card_to_compare(mechanism: Mechanism, softmax_cost: CostCurve | Disagreemen
     return _Steps(tell, softmax_cost=softmax_cost).complete(card)
 
 
-def _crashed_beside(card: Card, other: Mechanism, cause: str) -> Card:
+def _crashed_beside(card: Card, mechanism: Mechanism, cause: str) -> Card:
     """Return the card for the case that a mechanism to compare with ended the process."""
-    not_timed = Disagreement(other.spelled, f"it {cause}")
-    crashed = Card(Calling(other), Examination(), not_timed, card.softmax_cost, finished=False)
-    return replace(card, against=(*card.against, crashed), finished=False)
+    not_timed = Disagreement(mechanism.spelled, f"it {cause}")
+    other_card = Card(Calling(mechanism), Examination(), not_timed, card.softmax_cost, finished=False)
+    return replace(card, against=(*card.against, other_card), finished=False)
 
 
 def _examine(
@@ -139,8 +139,8 @@ class _Steps:
         self._begin(card, "similar mechanisms")
         card = replace(card, neighbours=tuple(find_neighbours(mechanism)))
         if scale is not None and scale.undone_by is not None:
-            unscaled = called_with(mechanism, {"scale": scale.undone_by})
-            card = replace(card, unscaled_neighbours=tuple(find_neighbours(unscaled)))
+            mechanism_without_scale = called_with(mechanism, {"scale": scale.undone_by})
+            card = replace(card, unscaled_neighbours=tuple(find_neighbours(mechanism_without_scale)))
         self.on_update(card)
         softmax_cost = self.softmax_cost
         if softmax_cost is None:
@@ -153,11 +153,11 @@ class _Steps:
     def _begin_construction(self, card: Card, name: str) -> None:
         self.tell(f"{card.mechanism.spelled}: {name}")
 
-        def crashed(cause: str) -> Card:
+        def card_after_crash(cause: str) -> Card:
             failure = NoConstructionResult(name, f"it {cause}", is_broken=True)
             return replace(card, constructions={**card.constructions, name: failure})
 
-        self.on_crash(crashed)
+        self.on_crash(card_after_crash)
 
     def _begin(self, card: Card, step: str) -> None:
         name = card.mechanism.spelled
@@ -167,11 +167,11 @@ class _Steps:
 
 def _find_changed_verdicts(card: Card) -> dict[str, str]:
     """Return the verdicts that change if queries are multiplied by sqrt(width), by construction."""
-    rescaled, points = called_with(card.mechanism, {"scale": SQRT}), reference_points()
+    mechanism_with_scale, points = called_with(card.mechanism, {"scale": SQRT}), reference_points()
     words = dict[str, str]()
     for name in card.constructions:
         try:
-            words[name] = verdict_at(points[name], rescaled).word
+            words[name] = verdict_at(points[name], mechanism_with_scale).word
         except Exception:  # a user's mechanism may raise anything: it has no answer
             words[name] = NoConstructionResult.word
     return {name: word for name, word in words.items() if word != card.constructions[name].word}

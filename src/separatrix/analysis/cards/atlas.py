@@ -152,9 +152,9 @@ def select_cells(
     selection = examples() if mechanisms is None else mechanisms_from(mechanisms)
     if family is not None:
         families = [name.strip() for name in _split(family)]
-        known = dict.fromkeys(mechanism.family for mechanism in selection)
+        all_families = dict.fromkeys(mechanism.family for mechanism in selection)
         for name in families:
-            require_known("family", name, known)
+            require_known("family", name, all_families)
         selection = [mechanism for mechanism in selection if mechanism.family in families]
     if constructions is None:
         return selection, list(reference_points())

@@ -154,7 +154,7 @@ def measure_margin_growth(point: Construction, mechanism: Mechanism) -> MarginGr
 
     >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import Linear
-    >>> measure_margin_growth(Spike.read(Spike.example), Linear()).law.spelled
+    >>> measure_margin_growth(Spike.read(Spike.example), Linear()).law.exponent_text
     '-1.0000 ± 4×10⁻⁹'
     """
     lengths = LITERAL_LENGTHS if is_literal(point, mechanism) else GROUPED_LENGTHS

@@ -167,12 +167,12 @@ class Illustration(Document):
         for picture in self.mechanisms:
             names[picture.tells_apart].append(NAMES.get(picture.mechanism, picture.mechanism))
         winners, losers = names[True], names[False]
-        others = f"neither {' nor '.join(losers)}" if len(losers) > 1 else "".join(losers)
+        loser_names = f"neither {' nor '.join(losers)}" if len(losers) > 1 else "".join(losers)
         if not winners:
-            text = f"{others} tells D0 from D1."
+            text = f"{loser_names} tells D0 from D1."
         else:
             text = f"{' and '.join(winners)} {'tells' if len(winners) == 1 else 'tell'} D0 from D1"
-            text += f", {others} {'does' if len(losers) > 1 else 'does not'}." if losers else "."
+            text += f", {loser_names} {'does' if len(losers) > 1 else 'does not'}." if losers else "."
         return f"{text[0].upper()}{text[1:]}"
 
 
@@ -191,7 +191,7 @@ def illustrate(name: str) -> Illustration:
     kind = construction_named(name)
     construction = kind.read(kind.example)
     picture = _draw(construction, map(mechanism_named, MECHANISMS))
-    if any(shown.tells_apart for shown in picture.mechanisms):
+    if any(part.tells_apart for part in picture.mechanisms):
         return picture
     return _draw(construction, map(mechanism_named, (*MECHANISMS, UNNORMALISED)))
 
@@ -217,13 +217,13 @@ def illustrate_at(
         raise UsageError(
             f"{len(selection)} mechanisms are more than a picture has room for, {MAX_PICTURE_MECHANISMS}"
         )
-    completed = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
-    point, missing = read_completed(kind, {name: completed[name] for name in parameters})
+    values = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
+    point, missing = read_completed(kind, {name: values[name] for name in parameters})
     n = parse_integer(parameters.get("n", point.n), "n")
     moved = "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
     picture = _draw(point, selection, seed, missing, moved)
     if not picture.mechanisms:
-        raise EngineRefusal("; ".join(refused.reason for refused in picture.refused))
+        raise EngineRefusal("; ".join(refusal.reason for refusal in picture.refused))
     return picture
 
 

@@ -74,13 +74,13 @@ class LabelDifference(Document):
         if self.bit is None:
             return "With all signs +, the readings of D0 and D1 show no difference."
         differs = f"The readings of D0 and D1 differ in the {ordinal(self.bit)} bit"
-        blind = [TORCH_NAMES[name] for name, same in self.formats.items() if same]
+        blind = [TORCH_NAMES[name] for name, is_same in self.formats.items() if is_same]
         if len(blind) == len(self.formats):
             return f"{differs}: not even float64 can see it."
         if blind:
             return f"{differs}: {join_names(blind)} cannot see it."
         # A format that is not certain to lose the difference may still do so: then nothing is claimed.
-        is_seen = all(same is False for name, same in self.formats.items() if name != "fp64")
+        is_seen = all(is_same is False for name, is_same in self.formats.items() if name != "fp64")
         return f"{differs}: every number format sees it." if is_seen else f"{differs}."
 
 
@@ -159,9 +159,9 @@ def format_share(share: float) -> str:
     return for_people(share, 4)
 
 
-def describe_neurons(fired: tuple[int, int], neurons: int, ties: int) -> str:
+def describe_neurons(fire_counts: tuple[int, int], neurons: int, ties: int) -> str:
     """Describe which neurons fire, and whether these signs tell D0 from D1."""
-    d0, d1 = fired
+    d0, d1 = fire_counts
     if not d0 and not d1:
         text = "no neuron fires, on D0 or on D1"
     else:

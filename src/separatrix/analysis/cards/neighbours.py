@@ -25,9 +25,11 @@ def find_neighbours(mechanism: Mechanism) -> list[Neighbour]:
         except Exception:  # a user's mechanism may raise anything; the results on constructions report it
             return []
         neighbours = [
-            Neighbour(known.spelled, _distance(results, _compute(type(known), known.spelled, is_causal)))
-            for known in examples()
-            if known.causality is not incompatible and known.spelled != mechanism.spelled
+            Neighbour(
+                candidate.spelled, _distance(results, _compute(type(candidate), candidate.spelled, is_causal))
+            )
+            for candidate in examples()
+            if candidate.causality is not incompatible and candidate.spelled != mechanism.spelled
         ]
     # Rounded, so that mechanisms that are equal but for rounding errors keep the order of the list.
     return sorted(neighbours, key=lambda neighbour: round(neighbour.distance, 9))

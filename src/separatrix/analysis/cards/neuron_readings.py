@@ -85,7 +85,7 @@ def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind
 
     If D0 and D1 have different numbers of queries, only the first query of each is shown.
     """
-    queries, layout = [each.tokens.queries for each in layouts], layouts[1]
+    queries, layout = [labelled.tokens.queries for labelled in layouts], layouts[1]
     if queries[0].shape != queries[1].shape:
         return [QueryKind(0, 0, "")]
     starts, ends = [*_run_starts(queries), len(queries[0])], (0, *layout.ends)

@@ -50,11 +50,11 @@ def find_rescue(verdict: Verdict) -> Rescue | None:
         readers = try_other_readers(verdict)
     except EngineRefusal:
         return None
-    conclusions, tuned = readers.conclusions, readers.threshold
+    conclusions, threshold = readers.conclusions, readers.threshold
     if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
         return Rescue(RescuedBy.NO_READER, f"D0 and D1 have equal rows, in {readers.outputs.evidence}")
-    if tuned is not None and word_for(tuned.outcome, point.m, DELTA) == "distinguishes":
-        evidence = f"with tau = {format_exact(tuned.tau)}, {chance_of(tuned.outcome)}"
+    if threshold is not None and word_for(threshold.outcome, point.m, DELTA) == "distinguishes":
+        evidence = f"with tau = {format_exact(threshold.tau)}, {chance_of(threshold.outcome)}"
         return Rescue(RescuedBy.THRESHOLD, evidence)
     if readers.linear is not None and conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
         return Rescue(RescuedBy.LINEAR, f"without noise; {readers.linear.evidence}")

@@ -136,8 +136,8 @@ class Choice(Result):
         layers, heads = (
             f"{x} {name}{'s' * (x > 1)}" for x, name in ((self.layers, "layer"), (self.heads, "head"))
         )
-        shared = "" if self.kv_heads in (None, self.heads) else f" ({self.kv_heads} of keys and values)"
-        return f"{layers} of {heads}{shared} of width {self.width}"
+        kv_text = "" if self.kv_heads in (None, self.heads) else f" ({self.kv_heads} of keys and values)"
+        return f"{layers} of {heads}{kv_text} of width {self.width}"
 
     @property
     def summary(self) -> str:
@@ -175,12 +175,12 @@ class Choice(Result):
     @property
     def moved(self) -> str:
         """The constructions that were computed at another length than n, as a sentence; empty without any."""
-        others = {
+        other_lengths = {
             name: f"n={n:,}"
             for name, n in self.asked_at.items()
             if n not in (None, self.n) and name not in self.elsewhere
         }
-        groups = "; ".join(f"{', '.join(names)} at {n}" for n, names in _invert(others).items())
+        groups = "; ".join(f"{', '.join(names)} at {n}" for n, names in _invert(other_lengths).items())
         return f"Computed at the nearest possible length: {groups}." if groups else ""
 
     @property
@@ -200,8 +200,8 @@ class Choice(Result):
             return "No mechanism is known to fit."
         row = excluded[0]
         if row.failed_on or row.not_known:
-            unknown = f"; unknown: {', '.join(row.not_known)}" if row.not_known else ""
-            text = f"the nearest is {row.mechanism} ({'; '.join(row.excluded_by)}{unknown})"
+            open_text = f"; unknown: {', '.join(row.not_known)}" if row.not_known else ""
+            text = f"the nearest is {row.mechanism} ({'; '.join(row.excluded_by)}{open_text})"
         else:
             among = f"those known to see {', '.join(self.must)}" if self.must else "all"
             text = f"of {among}, {row.mechanism} keeps the least, {format_bytes(row.kept_bytes)}"
@@ -313,13 +313,13 @@ def choose(
 def _read_required(must: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of required constructions and tasks."""
     names = [name.strip() for name in must.split(",")] if isinstance(must, str) and must else list(must)
-    known = list(dict.fromkeys((*CONSTRUCTIONS, *TASKS, *REAL_TASKS)))
+    all_names = list(dict.fromkeys((*CONSTRUCTIONS, *TASKS, *REAL_TASKS)))
     if any(not isinstance(name, str) or not name for name in names):
         raise UsageError("must takes names of constructions and tasks, separated by commas: spike,needle")
     for name in names:
-        if name not in known:
+        if name not in all_names:
             lists = "separatrix list constructions and list tasks show all"
-            raise UsageError(f"there is no construction or task {name}{nearest(name, known)}; {lists}")
+            raise UsageError(f"there is no construction or task {name}{nearest(name, all_names)}; {lists}")
     return tuple(dict.fromkeys(names))
 
 
@@ -365,13 +365,15 @@ def _build_row(
         if sizes[0] == sizes[1]:
             sizes = f"{kept_bytes:,} bytes", f"{budget.memory:,}"
         reasons.append(f"it keeps {sizes[0]}, more than {sizes[1]}")
-    required = [cell for name, cell in cells.items() if name in must]
-    failures = [cell for cell in required if cell.displayed_word in EXCLUSIONS]
+    required_cells = [cell for name, cell in cells.items() if name in must]
+    failures = [cell for cell in required_cells if cell.displayed_word in EXCLUSIONS]
     for cell in failures:
         reason = EXCLUSIONS[cell.displayed_word].format(dtype=budget.dtype)
         length = "" if cell.n in (None, budget.n) else f" at n={cell.n:,}"
         reasons.append(f"{reason} {cell.name}{length}")
-    unknown = [cell.name for cell in required if cell not in failures and cell.word not in SUCCESSES]
+    unknown_names = [
+        cell.name for cell in required_cells if cell not in failures and cell.word not in SUCCESSES
+    ]
     note = "" if mechanism.length_free or mechanism.fixed_state else READS_ALL_AGAIN
     if mechanism.causality is Causality.NEVER:
         note = NO_CAUSAL_FORM
@@ -381,7 +383,7 @@ def _build_row(
         mechanism.spelled,
         mechanism.family,
         tuple(reasons),
-        tuple(unknown),
+        tuple(unknown_names),
         kept_bytes,
         layer.kind,
         *operations,

@@ -143,8 +143,8 @@ def _cell_at(
         return _unknown_cell(name, str(refusal), verdict_command, n)
     except Exception as error:  # a user's mechanism may raise anything
         return _unknown_cell(name, f"it {raised(error)}", verdict_command, n)
-    stored = None if outputs is None else store_in_format(outputs, budget.format)
-    numbers = (outcome.distinguish, outcome.interval, None if stored is None else stored.same_probe)
+    in_format = None if outputs is None else store_in_format(outputs, budget.format)
+    numbers = (outcome.distinguish, outcome.interval, None if in_format is None else in_format.same_probe)
     kind: str = evidence_kind(outcome)
     evidence, command = f"{chance_of(outcome)}; {outcome.engine}: {outcome.evidence}", verdict_command
     rows_equal = outputs is not None and outputs.proves and outputs.same
@@ -155,8 +155,8 @@ def _cell_at(
     elif outputs is not None and conclusion is Conclusion.CANNOT:
         word, kind, command = "cannot", "proved", readers_command
         evidence = f"D0 and D1 have equal rows, so no reader tells them apart; {outputs.evidence}"
-    elif outputs is not None and stored is not None and stored.same_probe:
-        numbers_read = "every number of every row is" if stored.same else "the reading is"
+    elif outputs is not None and in_format is not None and in_format.same_probe:
+        numbers_read = "every number of every row is" if in_format.same else "the reading is"
         evidence = f"in D0 and D1 {numbers_read} the same {budget.dtype}; before rounding {evidence}"
         if word not in FAILURES:  # only a difference that was seen before rounding can be lost
             word, kind, command = "lost", "certified" if outputs.proves else "closed", readers_command

@@ -237,9 +237,11 @@ def _build_question(
     name: str, mechanism: str, parameters: Mapping[str, str], setting: Mapping[str, str], dtype: str
 ) -> EvidenceQuestion:
     """Return the question that scores of such models on such a task answer."""
-    rest = {key: value for key, value in parameters.items() if key != "n"}
+    other_parameters = {key: value for key, value in parameters.items() if key != "n"}
     n = int(parameters["n"]) if "n" in parameters else None
-    return EvidenceQuestion(name, n, mechanism, rest, {part: setting[part] for part in MODEL_PARTS}, dtype)
+    return EvidenceQuestion(
+        name, n, mechanism, other_parameters, {part: setting[part] for part in MODEL_PARTS}, dtype
+    )
 
 
 def _stored_runs(name: str, mechanism: Mechanism, store: Store) -> Iterator[Evidence]:
@@ -256,10 +258,10 @@ def _stored_runs(name: str, mechanism: Mechanism, store: Store) -> Iterator[Evid
         parameters = json.loads(row["parameters"])
         if row.get("score") is None or not all(part in parameters for part in MODEL_PARTS):
             continue
-        own = {key: str(value) for key, value in parameters.items() if key in task_parameters}
-        question = _build_question(name, mechanism.spelled, own, parameters, TRAINED_DTYPE)
-        solved = row["outcome"] == "solved"
-        yield Evidence(EvidenceKind.TRAINED, float(row["score"]), question, solved=solved)
+        task_values = {key: str(value) for key, value in parameters.items() if key in task_parameters}
+        question = _build_question(name, mechanism.spelled, task_values, parameters, TRAINED_DTYPE)
+        is_solved = row["outcome"] == "solved"
+        yield Evidence(EvidenceKind.TRAINED, float(row["score"]), question, solved=is_solved)
 
 
 def _describe_unused(evidence: Sequence[Evidence]) -> str:
@@ -268,6 +270,6 @@ def _describe_unused(evidence: Sequence[Evidence]) -> str:
     if not runs:
         return ""
     lengths = sorted({run.question.n for run in runs if run.question.n is not None})
-    where = f" (n={', '.join(f'{n:,}' for n in lengths)}; {TRAINED_DTYPE})" if lengths else ""
+    lengths_text = f" (n={', '.join(f'{n:,}' for n in lengths)}; {TRAINED_DTYPE})" if lengths else ""
     count = "1 stored run is" if len(runs) == 1 else f"{len(runs)} stored runs are"
-    return f"; {count} of another length, size or format{where} and not counted"
+    return f"; {count} of another length, size or format{lengths_text} and not counted"

@@ -110,6 +110,7 @@ def describe_scores(scores: Scores) -> tuple[TrainingWord, str]:
     solved, weights = scores.solved, scores.expressible
     goal = Goal(scores.ceiling, scores.tolerance, scores.sign)
     judgement = conclude(scores.question, goal, scores.evidence())
+    # The order matters: contradictory evidence supports no other conclusion, and a proof outranks runs.
     if judgement.conclusion is Conclusion.CONTRADICTION:
         return TrainingWord.CONTRADICTION, f"contradiction: {judgement.complaint.rstrip('.')}"
     if judgement.conclusion is Conclusion.CANNOT and scores.proved is not None:
@@ -118,16 +119,16 @@ def describe_scores(scores: Scores) -> tuple[TrainingWord, str]:
         return TrainingWord.CANNOT, f"cannot: {bound} is proved for {scores.proved.models}; {reached}"
     runs = f"{solved.count} of {solved.of} seeds solved it"
     if solved.count:
-        some = "" if solved.count == solved.of else " on some seeds"
-        return TrainingWord.LEARNS, f"can, and learns it{some}: {runs}"
+        scope = "" if solved.count == solved.of else " on some seeds"
+        return TrainingWord.LEARNS, f"can, and learns it{scope}: {runs}"
     if weights is not None and judgement.conclusion is Conclusion.CAN:
         return TrainingWord.NOT_LEARNED, f"can ({weights:.4f} by {scores.weights}); {scores.training}"
     if scores.floor is not None:
         return TrainingWord.UNKNOWN, f"unknown: {_describe_beside_floor(scores, scores.floor)}"
-    known = "no weights are known for this setting"
+    weights_text = "no weights are known for this setting"
     if weights is not None:
-        known = f"the best known weights reach {weights:.4f}"
-    return TrainingWord.UNKNOWN, f"unknown: {scores.training}, {runs}; {known}; this proves nothing"
+        weights_text = f"the best known weights reach {weights:.4f}"
+    return TrainingWord.UNKNOWN, f"unknown: {scores.training}, {runs}; {weights_text}; this proves nothing"
 
 
 def _describe_beside_floor(scores: Scores, floor: float) -> str:
@@ -149,8 +150,8 @@ def _describe_reached(scores: Scores, proved: ProvedCeiling) -> str:
 
 def best_score(scores: Iterable[float | None], sign: int) -> float | None:
     """Return the best of the scores that are not None."""
-    known = (score for score in scores if score is not None)
-    return max(known, key=lambda score: sign * score, default=None)
+    known_scores = (score for score in scores if score is not None)
+    return max(known_scores, key=lambda score: sign * score, default=None)
 
 
 class BesideFloor(Enum):
@@ -199,8 +200,8 @@ def describe_comparisons(
             "that this training is not enough"
         )
         return tuple(lines)
-    if others := ", ".join(name for name in positions if name not in (*above, *unable)):
-        lines.append(f"nothing can be concluded about {others}: not shown to be better than the floor")
+    if other_names := ", ".join(name for name in positions if name not in (*above, *unable)):
+        lines.append(f"nothing can be concluded about {other_names}: not shown to be better than the floor")
     pairs = [pair for pair in differences if pair.a in above and pair.b in above]
     for pair in pairs:
         if pair.is_significant:

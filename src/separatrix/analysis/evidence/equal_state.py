@@ -37,19 +37,19 @@ def compare_at_equal_state(
     experiment: Experiment, result: TrainingResult, session: TrainingSession
 ) -> EqualState:
     """Train all but the first mechanism again by the same protocol, with keys of another width."""
-    task, (reference, *others) = experiment.task, experiment.mechanisms
+    task, (reference, *other_mechanisms) = experiment.task, experiment.mechanisms
     target = state_size(task, reference, experiment.setting)
-    resized = [
+    experiments = [
         replace(
             experiment,
             mechanisms=(mechanism,),
             setting=match_state(task, mechanism, experiment.setting, target),
         )
-        for mechanism in others
+        for mechanism in other_mechanisms
         if mechanism.causality is not Causality.NEVER
     ]
-    results = run_experiments(resized, session, f"learn {task.spelling} at equal state")
-    evidence = [again.mechanisms[0] for again in results]
+    results = run_experiments(experiments, session, f"learn {task.spelling} at equal state")
+    evidence = [second_result.mechanisms[0] for second_result in results]
     scores = {
         item.mechanism: {run.seed: run.score for run in item.runs}
         for item in (result.mechanisms[0], *evidence)
@@ -60,7 +60,9 @@ def compare_at_equal_state(
         )
         for item in evidence
     )
-    stateless = tuple(other.spelled for other in others if other.causality is Causality.NEVER)
+    stateless = tuple(
+        mechanism.spelled for mechanism in other_mechanisms if mechanism.causality is Causality.NEVER
+    )
     return EqualState(
         reference.spelled, task.max_tokens, target, mechanisms, compare_pairs(scores), stateless
     )
@@ -92,6 +94,7 @@ def match_state(task: Task, mechanism: Mechanism, setting: Setting, target: int)
     def size(width: int) -> int:
         return state_size(task, mechanism, with_width(width))
 
+    # The state grows with the width, so that doubling and bisection find both neighbours of the target.
     low, high = 1, 1
     while size(high) < target and high * step < MAX_KEY_WIDTH:
         low, high = high, 2 * high

@@ -149,8 +149,8 @@ def compare_pairs(scores: Mapping[str, Mapping[int, float]]) -> tuple[PairedDiff
         for a, b in combinations(scores, 2)
         if (seeds := sorted(scores[a].keys() & scores[b].keys()))
     }
-    adjusted = holm([sign_flip_p(summary.scores) for summary in gaps.values()])
-    return tuple(PairedDifference(*pair, gaps[pair], p) for pair, p in zip(gaps, adjusted, strict=True))
+    p_values = holm([sign_flip_p(summary.scores) for summary in gaps.values()])
+    return tuple(PairedDifference(*pair, gaps[pair], p) for pair, p in zip(gaps, p_values, strict=True))
 
 
 def sign_flip_p(gaps: Sequence[float]) -> float:
@@ -164,17 +164,17 @@ def sign_flip_p(gaps: Sequence[float]) -> float:
     """
     values = np.asarray(gaps, dtype=np.float64)
     # The slack counts sums that differ from the observed one by rounding errors only.
-    observed = abs(values.sum()) - 1e-12 * np.abs(values).sum()
+    observed_sum = abs(values.sum()) - 1e-12 * np.abs(values).sum()
     if len(values) <= MAX_ENUMERATED_SEEDS:
         sums = values[:1]  # the sign of the first may stay: the statistic is symmetric
         for value in values[1:]:
             sums = np.concatenate([sums + value, sums - value])
-        return float(np.mean(np.abs(sums) >= observed))
+        return float(np.mean(np.abs(sums) >= observed_sum))
     generator = np.random.default_rng(0)
     extreme = 1  # the observed signs count as one of the draws
     for _ in range(100):
         signs = generator.integers(2, size=(DRAWN_FLIPS // 100, len(values))) * 2 - 1
-        extreme += int(np.sum(np.abs(signs @ values) >= observed))
+        extreme += int(np.sum(np.abs(signs @ values) >= observed_sum))
     return extreme / (DRAWN_FLIPS + 1)
 
 
@@ -185,11 +185,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted, highest = [0.0] * len(p_values), 0.0
+    adjusted_values, highest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+        adjusted_values[index] = highest
+    return adjusted_values
 
 
 def seeds_to_resolve(pairs: int) -> int:

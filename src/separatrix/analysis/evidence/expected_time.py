@@ -69,4 +69,5 @@ def _run_seconds(experiment: Experiment, mechanism: Mechanism) -> float:
         seconds_per_sample = (time.perf_counter() - start) / len(samples)
     validations = setting.steps // setting.every + 1
     samples_read = validations * setting.validation + setting.tests
+    # The minimum: other processes can only make a step slower.
     return min(steps[1:]) * setting.steps + seconds_per_sample * samples_read

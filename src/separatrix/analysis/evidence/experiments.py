@@ -128,8 +128,8 @@ def learn_plan(
     - `tell`, `hear`: called with the progress, and when a signal requests to stop.
     - `say`: called with each stage of a table as it begins.
     """
-    loaded = plan if isinstance(plan, Plan) else plan_named(str(plan), allow, device)
-    tables = read_plan_experiments(loaded)
+    loaded_plan = plan if isinstance(plan, Plan) else plan_named(str(plan), allow, device)
+    tables = read_plan_experiments(loaded_plan)
     for experiments in tables.values():
         for experiment in experiments:
             if isinstance(experiment.task, RealTask):
@@ -137,12 +137,10 @@ def learn_plan(
     start, parts = time.monotonic(), list[ReportPart]()
     with open_session(store, workers, scheduler, tell, hear, say) as session:
         for name, experiments in tables.items():
-            results, task = (
-                run_experiments(experiments, session, f"{loaded.name}, {name}"),
-                experiments[0].task,
-            )
+            results = run_experiments(experiments, session, f"{loaded_plan.name}, {name}")
+            task = experiments[0].task
             parts.append(ReportPart(name, task.title, task.description, tuple(results)))
-        session.keep_as_sweep(loaded.name, loaded.text)
+        session.keep_as_sweep(loaded_plan.name, loaded_plan.text)
     return TrainingReport(tuple(parts), (), time.monotonic() - start)
 
 

@@ -165,8 +165,7 @@ def _predict_by_state(
 def _share_of_gap(result: TrainingResult, evidence: MechanismEvidence) -> float:
     """Return how far from floor to ceiling the median came: 0 if it is no better than the floor."""
     gap = result.ceiling - result.floor
-    if (
-        evidence.trained is None or gap == 0
-    ):  # on a small sample a shortcut may score as high as the best rule
+    # On a small sample a shortcut may score as high as the best rule: then there is no gap.
+    if evidence.trained is None or gap == 0:
         return 0.0
     return max(0.0, (evidence.trained.median - result.floor) / gap)

@@ -143,15 +143,16 @@ def read_experiment(
     names = split_mechanisms(mechanisms) if isinstance(mechanisms, str) else list(mechanisms)
     if not names:
         raise UsageError("name a mechanism, for example softmax")
-    loaded = [mechanism_from(name) for name in names]
-    if len({mechanism.spelled for mechanism in loaded}) < len(loaded):
+    parsed_mechanisms = [mechanism_from(name) for name in names]
+    if len({mechanism.spelled for mechanism in parsed_mechanisms}) < len(parsed_mechanisms):
         raise UsageError("a mechanism is named twice; keep one")
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:
         raise UsageError(f"seeds={seeds} must be from {MIN_SEEDS} to {MAX_SEEDS}")
     task_values = {name: value for name, value in parameters.items() if name in task_names}
     setting = kind.default_setting(**{n: value for n, value in parameters.items() if n not in task_names})
+    # Seeds count from 1, so that more seeds extend a stored experiment instead of replacing it.
     fresh = range(1, seeds + 1)
-    return Experiment(kind.read(task_values), tuple(loaded), setting, fresh, pilots, tuned)
+    return Experiment(kind.read(task_values), tuple(parsed_mechanisms), setting, fresh, pilots, tuned)
 
 
 @dataclass(frozen=True)
@@ -184,9 +185,10 @@ def run_experiments(
         first = [work for experiment in experiments for work in _first_works(experiment)]
         rows = session.fetch_rows(f"{name}, 1 of 2, pilots", first)
         bounds = [
-            _add_floor(experiment, known, rows)
-            for experiment, known in zip(experiments, future.result(), strict=True)
+            _add_floor(experiment, computed_bounds, rows)
+            for experiment, computed_bounds in zip(experiments, future.result(), strict=True)
         ]
+    # The pilots of all experiments come before the seeds of any: workers wait once, not once per experiment.
     pilots = [_collect_pilots(experiment, rows) for experiment in experiments]
     plans = [_plan_runs(*parts) for parts in zip(experiments, pilots, bounds, strict=True)]
     works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
@@ -203,6 +205,7 @@ def compute_bounds(experiment: Experiment) -> Bounds:
     samples = task.samples(setting.tests, Split.TEST)
     witnesses, margins = dict[str, float | None](), dict[str, ProofMargin | None]()
     for mechanism in experiment.mechanisms:
+        # One thread, as in training: several would compete with the workers, and sum in another order.
         with one_thread():
             model = build_witness(task, mechanism, setting)
             witnesses[mechanism.spelled] = None if model is None else score_model(model, task, samples)

@@ -87,12 +87,12 @@ PUBLISHED = tuple(_read_entries(Path(__file__).with_suffix(".toml").read_text(en
 
 def published_named(names: Sequence[str]) -> tuple[PublishedNumber, ...]:
     """Return the entries of these names, or all without any."""
-    known = {entry.name: entry for entry in PUBLISHED}
+    entries = {entry.name: entry for entry in PUBLISHED}
     for name in names:
-        if name not in known:
-            hint = nearest(name, list(known))
-            raise UsageError(f"there is no published number {name}{hint}; there are: {', '.join(known)}")
-    return tuple(known[name] for name in dict.fromkeys(names)) or PUBLISHED
+        if name not in entries:
+            hint = nearest(name, list(entries))
+            raise UsageError(f"there is no published number {name}{hint}; there are: {', '.join(entries)}")
+    return tuple(entries[name] for name in dict.fromkeys(names)) or PUBLISHED
 
 
 class Agreement(Enum):
@@ -169,13 +169,13 @@ class ReproductionLedger(Result):
 
 
 def judge_agreement(
-    entry: PublishedNumber, ours: OurNumber | None, changed: str = ""
+    entry: PublishedNumber, ours: OurNumber | None, changes: str = ""
 ) -> tuple[Agreement, str]:
     """Return the verdict by `RULE`, and the reason; `changed` parameters make the question another one."""
     if ours is None or entry.value is None:
         return Agreement.NONE, entry.not_measured or "every run failed"
-    if entry.other or changed:
-        return Agreement.OTHER, "; ".join(filter(None, (changed, entry.other)))
+    if entry.other or changes:
+        return Agreement.OTHER, "; ".join(filter(None, (changes, entry.other)))
     low, high = ours.interval or (ours.value, ours.value)
     distance = max(low - entry.value, entry.value - high)
     if entry.compute is not None:
@@ -197,10 +197,10 @@ def build_reproduction(
     ours: OurNumber | None,
     errors: Sequence[str] = (),
     parameters: Mapping[str, object] | None = None,
-    changed: str = "",
+    changes: str = "",
 ) -> ReproducedNumber:
     """Put a published number beside ours; `errors` are those of failed runs."""
-    verdict, reason = judge_agreement(entry, ours, changed and f"asked with {changed}")
+    verdict, reason = judge_agreement(entry, ours, changes and f"asked with {changes}")
     if errors:
         reason = errors[0] if ours is None else f"{reason}; {len(errors)} failed: {errors[0]}"
     words = "".join(f" {name}={value}" for name, value in (parameters or {}).items())

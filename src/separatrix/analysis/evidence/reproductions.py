@@ -87,14 +87,14 @@ def compare_entry(
 ) -> ReproducedNumber:
     """Put a published number beside the result of its experiment, or beside its computation."""
     if not entry.learn:
-        computed = None if entry.compute is None else OurNumber(entry.compute())
-        return build_reproduction(entry, computed, parameters=parameters)
-    changed = ", ".join(f"{name}={value}" for name, value in parameters.items() if name not in SAME_QUESTION)
+        our_number = None if entry.compute is None else OurNumber(entry.compute())
+        return build_reproduction(entry, our_number, parameters=parameters)
+    changes = ", ".join(f"{name}={value}" for name, value in parameters.items() if name not in SAME_QUESTION)
     result = results[entry.learn]
     if isinstance(result, UsageError):
-        return build_reproduction(entry, None, [str(result)], parameters, changed)
+        return build_reproduction(entry, None, [str(result)], parameters, changes)
     errors = result.mechanisms[0].failed
-    return build_reproduction(entry, _read_off(entry, result), errors, parameters, changed)
+    return build_reproduction(entry, _read_off(entry, result), errors, parameters, changes)
 
 
 def _read_off(entry: PublishedNumber, result: TrainingResult) -> OurNumber | None:
@@ -110,6 +110,7 @@ def _read_off(entry: PublishedNumber, result: TrainingResult) -> OurNumber | Non
         summary = SeedSummary(values)
         low, high = summary.interval or (min(values), max(values))
         return OurNumber(summary.median, (low - error, high + error), values)
+    # The mean over all choices, because the seeds that the source happened to draw are not known.
     best = [
         max(combination, key=lambda score: task.metric.sign * score)
         for combination in combinations(values, min(entry.best_of, len(values)))

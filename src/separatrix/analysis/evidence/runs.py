@@ -39,6 +39,7 @@ class TrainingSession:
 
     def fetch_rows(self, name: str, works: Sequence[Work]) -> dict[str, StoredRow]:
         """Compute missing work, and return the stored rows of all work by identity, failed ones included."""
+        # Experiments of one report may share runs; a work list must not have duplicates.
         works = list({work.id: work for work in works}.values())
         if not works:
             return {}
@@ -48,8 +49,8 @@ class TrainingSession:
         sweep = self._run(WorkList(name, tuple(items), "\n".join(map(str, works))))
         rows = dict[str, StoredRow]()
         for kind in dict.fromkeys(work.kind for work in works):
-            stored = frame(self.store, read_filter({}, kind=kind), sweep).iter_rows(named=True)
-            rows |= {row["id"]: row for row in stored}
+            stored_rows = frame(self.store, read_filter({}, kind=kind), sweep).iter_rows(named=True)
+            rows |= {row["id"]: row for row in stored_rows}
         return {work.id: rows[work.id] for work in works}
 
     def keep_as_sweep(self, name: str, text: str) -> None:

@@ -136,6 +136,7 @@ def _read_rows(store: Store, task: str, kind: str) -> list[StoredRow]:
 def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items, Items], list[_StoredRun]]:
     """Group runs by the parameters of the task and the setting, without rates and tests."""
     latest = dict[tuple[object, ...], tuple[tuple[Items, Items], _StoredRun]]()
+    # Sorted by time, so that a later run with the same parameters replaces an earlier one.
     for row in sorted(rows, key=lambda row: str(row["finished"])):
         values = json.loads(row["parameters"])
         if not all(isinstance(values.get(name), str) for name in RUN_KEYS):
@@ -145,8 +146,8 @@ def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items
         except UsageError:
             continue
         task_items = {name: value for name, value in values.items() if name in kind.schema.model_fields}
-        others = (*task_items, *RUN_KEYS, "tests")
-        setting_items = {name: value for name, value in values.items() if name not in others}
+        other_names = (*task_items, *RUN_KEYS, "tests")
+        setting_items = {name: value for name, value in values.items() if name not in other_names}
         key = tuple(sorted(task_items.items())), tuple(sorted(setting_items.items()))
         identity = (str(row["mechanism"]), rate, int(row.get("seed") or 0), values["start"])
         run = _StoredRun(row, *identity, values["purpose"], values.get("tests"))
@@ -164,19 +165,19 @@ def _split_experiments(
     pilot_runs, fresh = defaultdict[str, list[_StoredRun]](list), defaultdict[str, list[_StoredRun]](list)
     for run in sorted(runs, key=lambda run: (_list_position(run.mechanism), run.seed)):
         (pilot_runs if run.purpose == PILOT else fresh)[run.mechanism].append(run)
-    pilots = {name: _collect_pilots(tried, task.metric.sign) for name, tried in pilot_runs.items()}
-    for tests in sorted({run.tests or "" for tested in fresh.values() for run in tested}):
+    pilots = {name: _collect_pilots(tried_runs, task.metric.sign) for name, tried_runs in pilot_runs.items()}
+    for tests in sorted({run.tests or "" for test_runs in fresh.values() for run in test_runs}):
         by_pilots = dict[str, list[_StoredRun]]()
         by_rate = defaultdict[Fraction, dict[str, list[_StoredRun]]](dict)
-        for name, tested in fresh.items():
-            tested = [run for run in tested if run.tests == tests]
-            rates = {run.rate for run in tested if run.start == SCRATCH}
+        for name, test_runs in fresh.items():
+            test_runs = [run for run in test_runs if run.tests == tests]
+            rates = {run.rate for run in test_runs if run.start == SCRATCH}
             best = choose_rate(pilots[name], task) if len(pilots.get(name, ())) > 1 else None
             if best in rates:
-                by_pilots[name] = [run for run in tested if run.rate == best]
+                by_pilots[name] = [run for run in test_runs if run.rate == best]
                 continue
             for rate in rates:
-                by_rate[rate][name] = [run for run in tested if run.rate == rate]
+                by_rate[rate][name] = [run for run in test_runs if run.rate == rate]
         read_setting = partial(_read_setting, {**setting, "tests": tests})
         if by_pilots:
             grid = {rate for name in by_pilots for rate in pilots[name]}
@@ -185,9 +186,9 @@ def _split_experiments(
             yield _StoredExperiment(task, read_setting([rate]), group, {name: {rate: None} for name in group})
     for name in sorted(pilot_runs.keys() - fresh.keys(), key=_list_position):
         count = len(pilot_runs[name])
-        stored = "1 run is stored, and was" if count == 1 else f"{count:,} runs are stored, and were"
+        count_text = "1 run is stored, and was" if count == 1 else f"{count:,} runs are stored, and were"
         waiting.append(
-            f"{name} on {task.spelling}: {stored} not scored on the test samples; test = true in the "
+            f"{name} on {task.spelling}: {count_text} not scored on the test samples; test = true in the "
             "[[learn]] table of a plan does that, and separatrix learn does it on fresh seeds"
         )
 
@@ -208,26 +209,26 @@ def _list_position(mechanism: str) -> tuple[int, str]:
 
 
 def _build_results(
-    store: Store, stored: _StoredExperiment, load: Load, waiting: list[str]
+    store: Store, experiment_runs: _StoredExperiment, load: Load, waiting: list[str]
 ) -> list[TrainingResult]:
     mechanisms = dict[str, Mechanism]()
-    for name in stored.runs:
+    for name in experiment_runs.runs:
         try:
             mechanisms[name] = load(name)
         except SeparatrixError as error:
-            waiting.append(f"{name} on {stored.task.spelling}: {error}")
+            waiting.append(f"{name} on {experiment_runs.task.spelling}: {error}")
     if not mechanisms:
         return []
-    experiment = Experiment(stored.task, tuple(mechanisms.values()), stored.setting)
+    experiment = Experiment(experiment_runs.task, tuple(mechanisms.values()), experiment_runs.setting)
     bounds = _read_floor(store, experiment, _compute_bounds(experiment))
     evidence = []
     for name, mechanism in mechanisms.items():
-        runs = [run for run in stored.runs[name] if run.purpose == TEST]
+        runs = [run for run in experiment_runs.runs[name] if run.purpose == TEST]
         fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
         tuned = [run.row for run in runs if run.start == NEAR_WITNESS]
         curves = partial(read_curve, store)
         evidence.append(
-            build_evidence(experiment, mechanism, bounds, stored.pilots[name], fresh, tuned, curves)
+            build_evidence(experiment, mechanism, bounds, experiment_runs.pilots[name], fresh, tuned, curves)
         )
     return [build_result(experiment, bounds, tuple(evidence))]
 

@@ -177,6 +177,7 @@ class TrainingResult(Result):
             if evidence.proved is not None and sign * (evidence.proved.score - self.floor) < 0:
                 return BesideFloor.UNABLE
             scores = [run.score for run in evidence.runs]
+            # Without this, a mechanism whose bad seeds crash would look better than one whose bad seeds end.
             failures = [-sign * math.inf] * len(evidence.failed)
             return compare_with_floor(SeedSummary(scores + failures) if scores else None, self.floor, sign)
 
@@ -268,9 +269,10 @@ class ReportPart(Document):
     def labels(self) -> tuple[str, ...]:
         """The words in which each experiment differs from the others."""
         labels = [result.label.split() for result in self.results]
-        shared = set.intersection(*map(set, labels))
+        shared_words = set.intersection(*map(set, labels))
         return tuple(
-            " ".join(word for word in words if word not in shared) or " ".join(words) for words in labels
+            " ".join(word for word in words if word not in shared_words) or " ".join(words)
+            for words in labels
         )
 
 
