@@ -17,8 +17,8 @@ from separatrix.sweeps.cluster import DaskExecutor
 from separatrix.sweeps.dask_setup import settings
 from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.run import run
-from separatrix.sweeps.store import Result, Store, frame, open_store
-from separatrix.sweeps.worker import environment
+from separatrix.sweeps.store import CellResult, Store, frame, open_store
+from separatrix.sweeps.worker import get_environment
 
 WORKERS = 2
 PLAN = """
@@ -73,9 +73,9 @@ def check_against_cells(plan: Plan, store: Store) -> None:
     """Every fiftieth cell, computed here."""
     stored = dict(frame(store).select("id", "distinguish").iter_rows())
     for _, cell in list(plan)[::50]:
-        ((found,),) = cell.run([cell], environment())
-        assert isinstance(found, Result)
+        ((found,),) = cell.run([cell], get_environment())
+        assert isinstance(found, CellResult)
         require(
-            isinstance(found, Result) and stored[cell.id] == found.found["distinguish"],
+            isinstance(found, CellResult) and stored[cell.id] == found.found["distinguish"],
             f"the sweep on a cluster at {cell.parameters}",
         )

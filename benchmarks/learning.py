@@ -14,12 +14,12 @@ from torch.nn.utils import clip_grad_norm_
 
 from benchmarks._base import Measurement, at_least, ratio, require
 from separatrix.layers import Model
-from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.executors import LocalExecutor
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import frame, open_store
 from separatrix.sweeps.store.filters import read_filter
 from separatrix.sweeps.training_runs import training_run
-from separatrix.sweeps.work import Batch, WorkList
+from separatrix.sweeps.work import WorkBatch, WorkList
 from separatrix.training.learning import RunConfig, build_model, train
 from separatrix.training.learning.loop import BETAS, scheduled_rate
 from separatrix.training.tasks import Split, task_named
@@ -89,8 +89,8 @@ def time_runs(workers: int, file: Path) -> float:
     try:
         # Starting processes and importing torch would otherwise dominate the time of the first batches.
         for _ in range(2 * workers):
-            executor.submit(Batch((works[0],)))
-        while executor.busy:
+            executor.submit(WorkBatch((works[0],)))
+        while executor.is_busy:
             executor.wait(1.0)
         start = time.perf_counter()
         summary = run(WorkList("runs", tuple(("runs", work) for work in works)), store, executor)

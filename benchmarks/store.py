@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import event, select
 
-from benchmarks._base import Line, Measurement, at_most, attempt, require, seconds
-from separatrix.sweeps.store import Environment, Result, Store, open_store, results, schema
-from separatrix.sweeps.verdict_cells import Cell, Draws
+from benchmarks._base import Line, Measurement, at_most, attempt, ratio, require
+from separatrix.sweeps.store import CellResult, Environment, Store, open_store, results, schema
+from separatrix.sweeps.verdict_cells import DrawSettings, VerdictCell
 
 CELLS = 1_000_000
+MAX_SLOWDOWN = 4.0
+"""Verifying every row, and exact comparison of numbers, may cost this much."""
 AT_ONCE, BATCH = 100_000, 2000
 FEW, MANY = 3000, 300_000
 HERE = Environment("here", {"python": "3.11"})
 MECHANISMS = ("softmax", "linear", "power:beta=2", "taylor:order=3", "elu", "relu", "local:window=64", "flat")
 FIXED = {"d": "102", "m": "12", "a0": "0.01", "b": "0.2", "c": "0.1", "form": "ones"}
-ASKED = {
-    "mechanism=softmax n=1e5:1.5e5": 51 * 250,
-    "verdict=undecided": CELLS // 100,
-    "a1=0.2:0.203": 4 * 8 * 500,
-    "seed=3": CELLS // 100,
-    "n=1e3:5e5 verdict=undecided": CELLS // 100,
+N, A1 = (f"CAST(json_extract(parameters, '$.{name}') AS REAL)" for name in ("n", "a1"))
+QUERIES = {
+    "mechanism=softmax n=1e5:1.5e5": (51 * 250, f"mechanism = 'softmax' AND {N} BETWEEN 1e5 AND 1.5e5"),
+    "verdict=undecided": (CELLS // 100, "verdict = 'undecided'"),
+    "a1=0.2:0.203": (4 * 8 * 500, f"{A1} BETWEEN 0.2 AND 0.203"),
+    "seed=3": (CELLS // 100, "seed = 3"),
+    "n=1e3:5e5 verdict=undecided": (CELLS // 100, f"{N} BETWEEN 1e3 AND 5e5 AND verdict = 'undecided'"),
 }
-"""Conditions, and how many cells they find."""
+"""Conditions, the number of cells that meet them, and the same conditions for plain sqlite3."""
 
 
 def measure() -> Iterator[Line]:
@@ -45,17 +50,26 @@ def speed() -> Iterator[Measurement]:
         path = Path(folder) / "results.db"
         store = open_store(f"sqlite:///{path}", create=True)
         fill(store)
-        for asked, count in ASKED.items():
-            taken = partial(seconds_to_ask, store, asked, count)
-            yield at_most(f"results {asked} of {CELLS:,} cells", taken, "s", 2.0)
+        for query, (count, condition) in QUERIES.items():
+            slowdown = partial(compare_with_sqlite, store, path, query, count, condition)
+            what = f"results {query} of {CELLS:,} cells against plain sqlite3"
+            yield at_most(what, slowdown, "times", MAX_SLOWDOWN)
         yield at_most(f"adding a cell to {CELLS:,}", lambda: microseconds_added(store), "µs", 100.0)
 
 
-def seconds_to_ask(store: Store, asked: str, count: int) -> float:
-    """The time of `results` with these conditions, which must find so many cells."""
-    conditions: dict[str, Any] = dict(word.split("=") for word in asked.split())
-    require(results(store, **conditions).height == count, f"results {asked}")
-    return seconds(lambda: results(store, **conditions), 2)
+def compare_with_sqlite(store: Store, path: Path, query: str, count: int, condition: str) -> float:
+    """The time of `results` over that of the same query in plain sqlite3, which verifies nothing.
+
+    Both must find `count` cells.
+    """
+    conditions: dict[str, Any] = dict(word.split("=") for word in query.split())
+    with closing(sqlite3.connect(path)) as connection:
+
+        def read_plain() -> int:
+            return len(connection.execute(f"SELECT * FROM cells WHERE {condition}").fetchall())
+
+        require(results(store, **conditions).height == read_plain() == count, f"results {query}")
+        return ratio(lambda: results(store, **conditions), read_plain, 2)
 
 
 def memory() -> Iterator[Measurement]:
@@ -80,23 +94,23 @@ def growth(words: str, paths: dict[int, Path], folder: str) -> float:
     return many / few
 
 
-def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]:
+def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], CellResult]]:
     """Cells of a grid of mechanisms, n and a1; past its end, of another grid."""
     for number in range(first, last):
         place, mechanism = divmod(number, len(MECHANISMS))
         n, a1 = 1000 * (1 + place % 500), 100 + place // 500
         point = {**FIXED, "n": str(n), "a1": f"0.{a1}"}
-        draws = Draws(1000, number % 100, 0.99, "float64", False)
-        cell = Cell("spike", MECHANISMS[mechanism], point, "grouped", "0.01", draws, "c0de" * 8)
+        draws = DrawSettings(1000, number % 100, 0.99, "float64", False)
+        cell = VerdictCell("spike", MECHANISMS[mechanism], point, "grouped", "0.01", draws, "c0de" * 8)
         chance = number / CELLS
         yield (
             cell.id,
-            cell.asked(),
-            Result(
+            cell.row(),
+            CellResult(
                 seconds=0.001,
                 finished="2026-01-02T03:04:05+00:00",
                 environment=HERE,
-                found={
+                findings={
                     "verdict": "undecided" if number % 100 == 7 else "blind",
                     "engine": "grouped",
                     "evidence": "1000 draws of the reader's signs",
@@ -133,7 +147,7 @@ def gather(store: Store) -> None:
     for name in ("first", "second"):
         number = store.begin_sweep(name, name, "")
         for first in range(0, len(ids), AT_ONCE):
-            store.belong(number, ((id_, "part") for id_ in ids[first : first + AT_ONCE]))
+            store.add_members(number, ((id_, "part") for id_ in ids[first : first + AT_ONCE]))
 
 
 PROGRAM = """

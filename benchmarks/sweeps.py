@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks._base import Line, Measurement, at_least, at_most, attempt, require
-from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.executors import LocalExecutor
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import frame, open_store
-from separatrix.sweeps.work import Batch
+from separatrix.sweeps.work import WorkBatch
 
 MIB = 2**20
 HEAD = """
@@ -94,8 +94,8 @@ def swept(text: str, workers: int, file: Path) -> tuple[float, float, int, float
     try:
         first = next(iter(plan))[1]
         for _ in range(2 * workers):
-            executor.submit(Batch((first,)))
-        while executor.busy:
+            executor.submit(WorkBatch((first,)))
+        while executor.is_busy:
             executor.wait(1.0)
         start = time.perf_counter()
         done = run(plan, store, executor)

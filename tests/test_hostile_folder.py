@@ -14,7 +14,7 @@ import pytest
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.own_modules import OWN
-from separatrix.sweeps.code import _own, modules
+from separatrix.sweeps.code import find_sources, list_mechanism_modules
 from traps import TRAP, installed, lay_traps
 
 ATTEND = """
@@ -128,7 +128,7 @@ def test_a_module_that_could_not_be_loaded_is_found_in_the_next_folder(
 def test_what_own_modules_import_later_belongs_to_the_code_of_a_cell(here: Path) -> None:
     mechanism_from("own_attention:attend")
     assert "later_package.part" not in sys.modules
-    assert {"own_attention", "beside_helper", "later_package.part"} <= modules(["own_attention"]).keys()
+    assert {"own_attention", "beside_helper", "later_package.part"} <= find_sources(["own_attention"]).keys()
     assert list(here.glob("*.ran")) == []
 
 
@@ -160,7 +160,9 @@ def test_a_module_is_found_in_the_folder_before_its_name(here: Path, monkeypatch
     found = mechanism_from("../own_attention.py:attend")
     assert found.spelled == "../own_attention:attend"
     assert mechanism_from(found.spelled).spelled == found.spelled
-    assert {"own_attention", "beside_helper", "later_package.part"} <= modules(_own(found)).keys()
+    assert {"own_attention", "beside_helper", "later_package.part"} <= find_sources(
+        list_mechanism_modules(found)
+    ).keys()
     assert mechanism_from(f"{here}/own_attention.py:attend").spelled == f"{here}/own_attention:attend"
     assert list(here.glob("*.ran")) == []
 

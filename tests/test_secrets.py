@@ -13,7 +13,7 @@ from separatrix.cli import main
 from separatrix.core.parameters import UsageError
 from separatrix.core.secrets import Secret, without_passwords
 from separatrix.sweeps.dask_setup import read_address
-from separatrix.sweeps.store import StoreError, open_store, store_address
+from separatrix.sweeps.store import StoreError, open_store, parse_address
 
 CANARY = "k4n4ry"
 PLAN = """
@@ -173,7 +173,7 @@ USERS, HOSTS = ["me", "", "a b", "a/b"], ["host", "", "a b", "[::1]"]
 def shown(text: str) -> str:
     """All that can be shown of what was typed, read or refused."""
     try:
-        found = store_address(Secret(text))
+        found = parse_address(Secret(text))
     except UsageError as error:
         return str(error)
     return f"{found} {found!r} {found.shown} {found.server}"
@@ -214,13 +214,13 @@ def test_hosts_that_look_like_a_mark_of_weights_are_none() -> None:
 
 def test_what_connects_holds_the_password_and_what_is_shown_can_be_given_again() -> None:
     text = "postgresql://me:a%40b%2Fc@db.example.org:5433/results?sslmode=require&sslpassword=x"
-    found = store_address(text)
+    found = parse_address(text)
     assert found.settings == {"password": "a@b/c", "sslpassword": "x", "sslmode": "require"}
     assert found.shown == "postgresql+psycopg://me:***@db.example.org:5433/results?sslmode=require"
-    assert store_address(found.shown).server == found.server
-    assert store_address(found) is found
+    assert parse_address(found.shown).server == found.server
+    assert parse_address(found) is found
     message = 'invalid value "a@b/c" or a%40b%2Fc of sslpassword x, says the axis'
-    assert found.without_secrets(message) == 'invalid value "***" or *** of sslpassword ***, says the axis'
+    assert found.hide_secrets(message) == 'invalid value "***" or *** of sslpassword ***, says the axis'
 
 
 def test_an_engine_does_not_know_the_password_it_connects_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,19 +244,19 @@ def test_an_engine_does_not_know_the_password_it_connects_with(monkeypatch: pyte
 def test_a_file_may_be_called_anything(tmp_path: Path) -> None:
     for name in ("100%.db", "why?.db", "a%20b.db", "postgres.db", "a:b.db", "a@b.db", "a b#c.db"):
         for text in (str(tmp_path / name), f"sqlite:///{tmp_path / name}"):
-            assert store_address(text).path == tmp_path / name
+            assert parse_address(text).path == tmp_path / name
             open_store(text, create=True)
         assert (tmp_path / name).exists()
     odd = tmp_path / "a:b@c.db"
-    with pytest.raises(UsageError, match="this is no store"):
+    with pytest.raises(UsageError, match="this is not the address of a store"):
         open_store(str(odd), create=True)
     odd.write_bytes((tmp_path / "a:b.db").read_bytes())
-    assert open_store(str(odd)).where == str(odd)
+    assert open_store(str(odd)).location == str(odd)
 
 
 def test_secrets_are_not_spelled() -> None:
     secret = Secret(CANARY)
     assert CANARY not in f"{secret} {secret!r} {[secret]}"
     assert secret.reveal() == CANARY
-    with pytest.raises(UsageError, match=r"'10\.0\.0\.7' is no address"):
+    with pytest.raises(UsageError, match=r"'10\.0\.0\.7' is not the address"):
         read_address("10.0.0.7")

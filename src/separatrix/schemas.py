@@ -19,8 +19,13 @@ from separatrix.claims import Entry, Ledger
 from separatrix.claims.paper import Reproduction
 from separatrix.core.documents import json_schema
 from separatrix.core.result import Result
-from separatrix.core.schemas import lists, questions, storage
+from separatrix.core.schemas import lists, questions
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
+from separatrix.sweeps.estimate import Estimate
+from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.store.compare import ComparedSweeps, StoreReport
+from separatrix.sweeps.store.export import StoredVerdict, StoredWork
+from separatrix.sweeps.store.maintenance import StoreCopy, StoreHealth, UnreadableStore
 from separatrix.training.data import DataFloors, DataSetState, FetchedDataSet
 
 
@@ -77,18 +82,17 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
         "learn --published",
         "published numbers, measured again",
     ),
-    "sweep": DocumentKind(storage.Sweep, "sweep", "how a sweep ended"),
-    "estimate": DocumentKind(storage.Estimate, "sweep --dry-run", "what lies before a sweep"),
-    "results": DocumentKind(list[storage.Cell], "results", "stored verdicts"),
-    "work": DocumentKind(list[storage.WorkCell], "results --kind", "stored work of another kind"),
-    "report": DocumentKind(storage.ReportWritten, "report", "what a report of a store wrote"),
-    "compare": DocumentKind(storage.Compared, "compare", "how two sweeps differ"),
+    "sweep": DocumentKind(Progress, "sweep", "the result of a sweep"),
+    "estimate": DocumentKind(Estimate, "sweep --dry-run", "an estimate for a sweep"),
+    "results": DocumentKind(list[StoredVerdict], "results", "stored verdicts"),
+    "work": DocumentKind(list[StoredWork], "results --kind", "stored work of another kind"),
+    "report": DocumentKind(StoreReport, "report", "what a report of a store wrote"),
+    "compare": DocumentKind(ComparedSweeps, "compare", "the differences of two sweeps"),
     "store_check": DocumentKind(
-        storage.StoreHealth | storage.Unreadable, "store check", "what a store holds, and whether it is sound"
+        StoreHealth | UnreadableStore, "store check", "the content of a store, and whether it is sound"
     ),
-    "store_repair": DocumentKind(storage.StoreHealth, "store repair", "what was saved of a store"),
-    "store_upgrade": DocumentKind(storage.StoreUpgraded, "store upgrade", "versions of a store"),
-    "store_backup": DocumentKind(storage.StoreCopied, "store backup", "where a copy is"),
+    "store_repair": DocumentKind(StoreHealth, "store repair", "the intact rows of a store"),
+    "store_backup": DocumentKind(StoreCopy, "store backup", "the place of a copy"),
     "data_sets": DocumentKind(list[DataSetState], "data", "data sets, and which are on this machine"),
     "data_set": DocumentKind(DataSetState, "data show", "one data set"),
     "data_floors": DocumentKind(DataFloors, "data floors", "scores without attention"),

@@ -15,8 +15,8 @@ import pytest
 
 from separatrix.core.parameters import SeparatrixError
 from separatrix.core.startup import process_context
-from separatrix.sweeps import local
-from separatrix.sweeps.local import PRELOADED, LocalExecutor
+from separatrix.sweeps import executors
+from separatrix.sweeps.executors import PRELOADED, LocalExecutor
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 COMMAND = (sys.executable, "-P", "-c", "from separatrix.cli import main; main()")
@@ -69,7 +69,7 @@ def test_search(number: signal.Signals, tmp_path: Path) -> None:
 def count_claims(store: Path) -> int:
     """Count the cells that a worker computes at this moment."""
     with closing(sqlite3.connect(store)) as connection, suppress(sqlite3.OperationalError):
-        return int(connection.execute("SELECT count(*) FROM separatrix_claims").fetchone()[0])
+        return int(connection.execute("SELECT count(*) FROM separatrix_leases").fetchone()[0])
     return 0
 
 
@@ -146,7 +146,7 @@ def test_where_no_worker_can_be_started_the_cause_and_a_remedy_are_told(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(local, "_Worker", fail)
+    monkeypatch.setattr(executors, "_Worker", fail)
     with pytest.raises(
         SeparatrixError, match=r"no worker process can be started .* enough memory, then give"
     ):

@@ -128,7 +128,7 @@ def test_what_is_sent_once_ends_a_sweep_soon(long_plan: Path, number: signal.Sig
     whole = frame(open_store("results.db"))
     assert 0 < whole["id"].n_unique() == whole.height < CELLS
     with closing(sqlite3.connect(long_plan.parent / "results.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM separatrix_claims").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM separatrix_leases").fetchone() == (0,)
 
 
 def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path) -> None:
@@ -137,7 +137,7 @@ def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path) -> None:
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert "interrupted" in out
-    assert "give the same command again" in out
+    assert "to continue: repeat the command" in out
     assert "Traceback" not in err
     assert "a worker died" not in out
     assert _gone(process.pid)
@@ -165,14 +165,14 @@ def test_a_second_ctrl_c_drops_a_cell_that_hangs(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     assert process.stderr is not None
     assert process.stderr.readline() == "\n"
-    assert "Ctrl-C again drops it" in process.stderr.readline()
+    assert "Ctrl-C again drops them" in process.stderr.readline()
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate(timeout=PATIENCE)[1] == "separatrix: interrupted\n"
     assert process.returncode == 130
     assert _gone(process.pid)
     with closing(sqlite3.connect(tmp_path / "results.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM separatrix_claims").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM separatrix_leases").fetchone() == (0,)
 
 
 def test_the_default_store_is_one() -> None:
@@ -183,7 +183,7 @@ def test_bad_usage_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     for words, said in (
         (("--workers", "0"), "workers=0 is out of range"),
         (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--workers or --scheduler, not both"),
-        (("--store", "mysql://x/y"), "kept in SQLite or PostgreSQL alone"),
+        (("--store", "mysql://x/y"), "stores are in SQLite or PostgreSQL"),
         (("--store", str(tmp_path / "no" / "r.db")), "there is no folder"),
     ):
         store = () if "--store" in words else ("--store", str(tmp_path / "r.db"))
@@ -198,7 +198,7 @@ def test_results_on_the_command_line(
     store: Store, small: Plan, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run(small, store, Inline())
-    url = ("--store", store.where)
+    url = ("--store", store.location)
     code, out, _ = command(
         capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=closed", "--json"
     )
@@ -240,7 +240,7 @@ def test_lists_of_plans_and_sweeps(store: Store, small: Plan, capsys: pytest.Cap
     run(small, store, Inline())
     _, out, _ = command(capsys, "list", "plans", "--json")
     assert {row["name"]: row["cells"] for row in json.loads(out)}["paper"] == find_plan("paper").count
-    _, out, _ = command(capsys, "list", "sweeps", "--store", store.where, "--json")
+    _, out, _ = command(capsys, "list", "sweeps", "--store", store.location, "--json")
     assert [(row["name"], row["cells"]) for row in json.loads(out)] == [("small", frame(store).height)]
 
 

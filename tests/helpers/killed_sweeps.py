@@ -16,12 +16,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from separatrix.sweeps import local
+from separatrix.sweeps import executors
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import Store, frame, open_store
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.work import Back, Checkpoints
+from separatrix.sweeps.verdict_cells import VerdictCell
+from separatrix.sweeps.work import BatchResults, Checkpoints
 from separatrix.sweeps.worker import work
 from sweep_tools import HEAD
 
@@ -56,7 +56,7 @@ LOG = Path("computed.log")
 READ = read_plan(PLAN)
 
 
-def logged(cells: Sequence[Cell], seconds: float, checkpoints: Checkpoints) -> Back:
+def logged(cells: Sequence[VerdictCell], seconds: float, checkpoints: Checkpoints) -> BatchResults:
     """As `work`; what was computed is written down, one line a batch."""
     results = work(cells, seconds, checkpoints)
     line = json.dumps([cell.id for cell in cells[: len(results)]]) + "\n"
@@ -66,7 +66,7 @@ def logged(cells: Sequence[Cell], seconds: float, checkpoints: Checkpoints) -> B
 
 
 def sweep(url: str) -> None:
-    executor = local.LocalExecutor(WORKERS, multiprocessing.get_context("fork"))
+    executor = executors.LocalExecutor(WORKERS, multiprocessing.get_context("fork"))
     run(READ, open_store(url, create=True, check=True), executor)
     executor.close()
 
@@ -107,12 +107,12 @@ def lost_batches(before: int, url: str) -> int:
     batches = [json.loads(line) for line in LOG.read_text().splitlines()[before:] if line.endswith("]")]
     if not Path(url.removeprefix("sqlite:///")).exists():
         return len(batches)
-    stored = open_store(url).finished([cell for batch in batches for cell in batch])
+    stored = open_store(url).find_statuses([cell for batch in batches for cell in batch])
     return sum(any(cell not in stored for cell in batch) for batch in batches)
 
 
 def main(kills: int, seed: int) -> None:
-    local.work = logged  # type: ignore[attr-defined]
+    executors.work = logged  # type: ignore[attr-defined]
     rng, done, stores, most_lost = random.Random(seed), 0, 0, 0
     LOG.touch()
     start = time.monotonic()

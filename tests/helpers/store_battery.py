@@ -10,37 +10,34 @@ import subprocess
 import sys
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from sqlalchemy import create_engine, inspect, select, text
+from sqlalchemy import JSON, Column, Text, cast, select, text, type_coerce
 from sqlalchemy.exc import DBAPIError
 
 import stored
 from separatrix.core.parameters import UsageError
 from separatrix.sweeps.store import (
+    CellStatus,
     DamageWarning,
     Environment,
-    Status,
     Store,
     StoreError,
     frame,
-    migrations,
     open_store,
     read_filter,
     results,
-    selected,
+    select_cells,
 )
-from separatrix.sweeps.store.claims import Claims
-from separatrix.sweeps.store.growth import growth
+from separatrix.sweeps.store.leases import Leases
 from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
-from separatrix.sweeps.store.migrations import MIGRATIONS, found_version
-from separatrix.sweeps.store.schema import cells, counts, environments, sweep_cells, sweeps, version
-from separatrix.sweeps.store.seals import seal, sealed_names
-from separatrix.sweeps.store.selection import start_of
-from separatrix.sweeps.store.store import cell_row
-from stored import HERE, POINT, contents, failed, row
+from separatrix.sweeps.store.schema import cells, checksum, tallies
+from separatrix.sweeps.store.selection import first_place
+from separatrix.sweeps.store.sweep_list import read_progress
+from stored import POINT, contents, failed, row
 
 PROGRAM = [sys.executable, str(Path(stored.__file__))]
 HUGE = "1" + "0" * 400
@@ -53,6 +50,13 @@ class Verdict(StrEnum):
 def found(store: Store, **conditions: object) -> set[str]:
     """The first probabilities of the cells that are found: they name the cells here."""
     return {p0.partition("/")[0] for p0 in results(store, **conditions)["p0"]}
+
+
+def cast_json(column: Column[Any], store: Store) -> Any:
+    """A column as it is stored; JSON as text."""
+    if not isinstance(column.type, JSON):
+        return column
+    return cast(column, Text) if store.dialect == "postgresql" else type_coerce(column, Text)
 
 
 class StoreBattery:
@@ -85,11 +89,11 @@ class StoreBattery:
         store.add(map(row, range(25)))
         number = store.begin_sweep("key", "name", "plan")
         ids = [row(i)[0] for i in range(25)]
-        store.belong(number, [(cell, part) for cell in ids for part in ("one", "other")])
+        store.add_members(number, [(cell, part) for cell in ids for part in ("one", "other")])
         for sweep, each in ((None, 25), (number, 50)):
-            seen, after, sizes = list[tuple[str, str | None]](), start_of(store), list[int]()
+            seen, after, sizes = list[tuple[str, str | None]](), first_place(store), list[int]()
             while after is not None:
-                with selected(store, read_filter({}), sweep, limit=7, after=after) as page:
+                with select_cells(store, read_filter({}), sweep, limit=7, after=after) as page:
                     rows = [found for frame_ in page.frames() for found in frame_.iter_rows(named=True)]
                     seen += [(found["id"], found.get("part")) for found in rows]
                     after = page.last
@@ -97,28 +101,28 @@ class StoreBattery:
             assert len(seen) == len(set(seen)) == each
             assert {cell for cell, _ in seen} == set(ids)
             assert max(sizes) <= 8
-        with selected(
-            store, read_filter({"verdict": "partial"}), number, limit=7, after=start_of(store)
+        with select_cells(
+            store, read_filter({"verdict": "partial"}), number, limit=7, after=first_place(store)
         ) as page:
             assert (page.count, page.last) == (0, None)
 
     def test_how_far_sweeps_are_is_counted(self, store: Store) -> None:
         store.add([*map(row, range(5)), failed(5)])
         number = store.begin_sweep("key", "name", "plan")
-        store.belong(number, [(row(i)[0], part) for i in range(8) for part in ("one", "other")])
+        store.add_members(number, [(row(i)[0], part) for i in range(8) for part in ("one", "other")])
         empty = store.begin_sweep("another", "empty", "plan")
-        known = growth(store)
+        known = read_progress(store)
         assert (known.cells, known.kinds, known.running) == (6, {"verdict": 6}, 0)
         assert not known.damage
         first, second = known.sweeps
-        assert (first.sweep.id, first.sweep.cells, first.noted, first.stored) == (number, 6, 16, 12)
-        assert first.not_done == {"failed": 2}
-        assert (second.sweep.id, second.noted, second.stored, second.not_done) == (empty, 0, 0, {})
-        claims = Claims(store)
-        claims.take([row(6)[0]], 1)
-        assert growth(store).running == 1
-        claims.release()
-        assert growth(store).running == 0
+        assert (first.sweep.id, first.sweep.cells, first.members, first.stored) == (number, 6, 16, 12)
+        assert first.unsuccessful == {"failed": 2}
+        assert (second.sweep.id, second.members, second.stored, second.unsuccessful) == (empty, 0, 0, {})
+        leases = Leases(store)
+        leases.acquire([row(6)[0]], 1)
+        assert read_progress(store).running == 1
+        leases.release()
+        assert read_progress(store).running == 0
 
     def test_a_store_that_is_opened_to_be_read_refuses_to_be_changed(self, url: str, store: Store) -> None:
         store.add([row(0)])
@@ -138,7 +142,9 @@ class StoreBattery:
 
     def test_what_is_added_is_there(self, url: str, store: Store) -> None:
         store.add(map(row, range(50)))
-        assert store.finished([row(i)[0] for i in range(60)]) == {row(i)[0]: Status.DONE for i in range(50)}
+        assert store.find_statuses([row(i)[0] for i in range(60)]) == {
+            row(i)[0]: CellStatus.DONE for i in range(50)
+        }
         assert len(contents(store)) == 50
         assert contents(open_store(url)) == contents(store)
 
@@ -163,7 +169,7 @@ class StoreBattery:
         store.add([row(0)])
         with pytest.raises(StoreError, match=r"^the store [^\n]*$"):
             store.add([row(1), row(2, construction=None), row(3)])
-        assert store.finished([row(i)[0] for i in range(4)]) == {row(0)[0]: Status.DONE}
+        assert store.find_statuses([row(i)[0] for i in range(4)]) == {row(0)[0]: CellStatus.DONE}
         store.add([row(1)])
         assert len(contents(store)) == 2
 
@@ -193,7 +199,7 @@ class StoreBattery:
         assert [each.returncode for each in programs] == [0, 0]
         assert sorted(told) == sorted([*range(400), *range(200, 600)])
         assert [each[0] for each in contents(store)] == sorted(row(i)[0] for i in range(600))
-        assert store.select(select(counts.c.rows).where(counts.c.what == "cells")) == [(600,)]
+        assert store.select(select(tallies.c.rows).where(tallies.c.name == "cells")) == [(600,)]
 
     def test_creators_at_once_make_one_store(self, url: str) -> None:
         programs = [
@@ -275,13 +281,13 @@ class StoreBattery:
             ("mechanism=soft%", r"no stored cell has mechanism soft% \(did you mean softmax\?\)"),
             ("n=3:2", "n=3:2 runs backwards; write n=2:3"),
             ("mecanism=softmax", r"no stored cell has mecanism \(did you mean mechanism\?\)"),
-            ("n=1:2:3", "n=1:2:3 is no range; write n=low:high"),
-            ("n=:", "n=: is no range"),
+            ("n=1:2:3", "n=1:2:3 is not a range; write n=low:high"),
+            ("n=:", "n=: is not a range"),
             ("a1=x:1", "a1=x is not a number"),
             ("seed=few", "seed=few is not a number"),
             ("verdict=blnd", "verdict=blnd is not one of distinguishes, blind"),
-            ('a"1=3', 'a"1 is no name of a column or a parameter'),
-            ("$.n=3", r"\$\.n is no name"),
+            ('a"1=3', 'a"1 is not the name of a column or a parameter'),
+            ("$.n=3", r"\$\.n is not the name"),
         ],
     )
     def test_conditions_that_make_no_sense(self, varied: Store, condition: str, complaint: str) -> None:
@@ -320,8 +326,8 @@ class StoreBattery:
 
     def test_an_empty_store(self, store: Store) -> None:
         assert results(store).height == results(store, mechanism="softmax", whatever="1:2").height == 0
-        assert store.sweeps() == []
-        assert store.finished(["x"]) == store.finished([]) == {}
+        assert store.list_sweeps() == []
+        assert store.find_statuses(["x"]) == store.find_statuses([]) == {}
         store.add([])
         with pytest.raises(UsageError, match=r"there is no sweep paper in .*; there are none$"):
             results(store, sweep="paper")
@@ -337,9 +343,9 @@ class StoreBattery:
         assert store.begin_sweep("k1", "paper", "text") == one != two
         members = [(row(i)[0], "part") for i in (3, 1, 9)]
         for _ in range(2):
-            store.belong(one, members)
-        store.belong(two, [(row(1)[0], "part"), (row(1)[0], "other part")])
-        assert [(each.id, each.cells, each.plan) for each in store.sweeps()] == [
+            store.add_members(one, members)
+        store.add_members(two, [(row(1)[0], "part"), (row(1)[0], "other part")])
+        assert [(each.id, each.cells, each.plan) for each in store.list_sweeps()] == [
             (one, 2, "text"),
             (two, 1, "other text"),
         ]
@@ -349,85 +355,32 @@ class StoreBattery:
         ]
         assert sorted(results(store, sweep="paper")["part"]) == ["other part", "part"]
 
-    @pytest.mark.parametrize("old", range(1, len(MIGRATIONS)))
-    def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_to_write(
-        self, url: str, old: int
-    ) -> None:
-        engine = create_engine(url)
-        with engine.begin() as connection:
-            for step in MIGRATIONS[: min(old, 2)]:
-                step(connection)
-            version.create(connection)
-            connection.execute(version.insert().values(version=old))
-            then = [c["name"] for c in inspect(connection).get_columns("cells")]
-            connection.execute(environments.insert().values(id=HERE.id, host="here", versions=HERE.versions))
-            for i in range(5):
-                known = cell_row(*row(i))
-                connection.execute(
-                    cells.insert().values({name: known[name] for name in then if name in known})
-                )
-            connection.execute(sweeps.insert().values(id=1, key="k", name="old", plan="text", started="then"))
-            connection.execute(sweep_cells.insert().values(sweep=1, cell=row(2)[0], part="p"))
-            for step in MIGRATIONS[2:old]:  # these seal and count what is there
-                step(connection)
-        engine.dispose()
-        looked = open_store(url)
-        assert [each[0] for each in contents(looked)] == sorted(row(i)[0] for i in range(5))
-        assert found(looked, sweep="old") == {"2"}
-        assert [(each.name, each.cells) for each in looked.sweeps()] == [("old", 1)]
-        with pytest.raises(StoreError, match=r"is of version \d, .*: separatrix store upgrade `store` .*"):
-            looked.add([row(6)])
-        with looked.reading() as connection:
-            assert found_version(connection, url) == old
-        opened = open_store(url, create=True)
-        with opened.reading() as connection:
-            assert found_version(connection, url) == len(MIGRATIONS)
-            now = inspect(connection).get_columns("cells")
-            assert dict(connection.execute(select(counts)).all()) == {
-                "cells": 5, "environments": 1, "sweeps": 1, "sweep 1": 1, "files": 0
-            }  # fmt: skip
-            for table in (cells, sweeps, sweep_cells):
-                names = sealed_names(table)
-                for each in connection.execute(select(table)):
-                    assert each.seal == seal([each._mapping[name] for name in names])
-            kinds = connection.execute(select(cells.c.kind, cells.c.found)).all()
-            assert set(map(tuple, kinds)) == {("verdict", None)}
-        assert [column["name"] for column in now] == [column.name for column in cells.c]
-        opened.add(map(row, range(7)))
-        assert [each[0] for each in contents(opened)] == sorted(row(i)[0] for i in range(7))
-        assert found(opened, sweep="old") == {"2"}
-
     def test_rows_are_counted(self, store: Store) -> None:
-        def counted() -> dict[str, int]:
-            with store.reading() as connection:
-                return dict(connection.execute(select(counts)).all())
+        def tallied() -> dict[str, int]:
+            return dict(store.select(select(tallies)))
 
         store.add([row(0), failed(1), row(0)])
         store.add([row(0), row(1), row(2)])
         number = store.begin_sweep("k1", "paper", "text")
-        assert counted() == {"cells": 3, "environments": 1, "sweeps": 1, f"sweep {number}": 0, "files": 0}
+        assert tallied() == {"cells": 3, "environments": 1, "sweeps": 1, "members": 0, "files": 0}
         for _ in range(2):
             assert store.begin_sweep("k1", "paper", "text") == number
-            store.belong(number, [("a", "x"), ("a", "y"), ("a", "x"), ("b", "x")])
+            store.add_members(number, [("a", "x"), ("a", "y"), ("a", "x"), ("b", "x")])
         store.add([row(3, None, {"environment": Environment("elsewhere", {})})])
-        assert counted() == {"cells": 4, "environments": 2, "sweeps": 1, f"sweep {number}": 3, "files": 0}
-
-    def test_an_older_separatrix_refuses_a_store_of_this_version(
-        self, store: Store, url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        store.add([row(0)])
-        monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
-        with pytest.raises(StoreError, match=r"was written by a newer separatrix .*; upgrade separatrix, or"):
-            open_store(url)
+        assert tallied() == {"cells": 4, "environments": 2, "sweeps": 1, "members": 3, "files": 0}
+        store.require_complete()
 
     @pytest.mark.parametrize(
         ("change", "complaint"),
         [
-            ("UPDATE separatrix_store SET version = 99", "was written by a newer separatrix (version 99"),
-            ("UPDATE separatrix_store SET version = 0", "does not say which version it has"),
-            ("DELETE FROM separatrix_store", "does not say which version it has"),
-            ("INSERT INTO separatrix_store VALUES (1)", "does not say which version it has"),
-            ("DROP TABLE separatrix_store", "is a database of something else"),
+            (
+                "UPDATE separatrix_store SET version = 99",
+                "has version 99, and this separatrix reads version 1",
+            ),
+            ("UPDATE separatrix_store SET version = 0", "has version 0, and this separatrix reads version 1"),
+            ("DELETE FROM separatrix_store", "has no clear version"),
+            ("INSERT INTO separatrix_store VALUES (1)", "has no clear version"),
+            ("DROP TABLE separatrix_store", "is a database of another program"),
         ],
     )
     def test_stores_of_no_known_version_are_refused(
@@ -451,24 +404,26 @@ class StoreBattery:
     def test_parameters_that_no_sweep_made_are_left_out(self, store: Store, parameters: str) -> None:
         store.add([row(0), row(1)])
         with store.writing() as connection:
-            changed = {"p": parameters, "seal": 0, "id": row(0)[0]}
-            connection.execute(text("UPDATE cells SET parameters = :p, seal = :seal WHERE id = :id"), changed)
-            kept = connection.execute(select(cells).where(cells.c.id == row(0)[0])).one()
-            forged = {"seal": seal(tuple(kept)[:-1]), "id": row(0)[0]}
-            connection.execute(text("UPDATE cells SET seal = :seal WHERE id = :id"), forged)
-        with pytest.warns(DamageWarning, match=r"^the store [^\n]* is damaged: 1 cell is altered; the rest "):
+            changed = {"p": parameters, "id": row(0)[0]}
+            connection.execute(text("UPDATE cells SET parameters = :p WHERE id = :id"), changed)
+            own = select(*(cast_json(column, store) for column in cells.c)).where(cells.c.id == row(0)[0])
+            forged = {"sum": checksum(tuple(connection.execute(own).one())[:-1]), "id": row(0)[0]}
+            connection.execute(text("UPDATE cells SET checksum = :sum WHERE id = :id"), forged)
+        with pytest.warns(
+            DamageWarning, match=r"^the store [^\n]* is damaged: 1 cell is altered; the intact "
+        ):
             assert frame(store)["id"].to_list() == [row(1)[0]]
 
     def test_one_altered_cell_leaves_the_others(self, store: Store) -> None:
         """The sealed columns of each table: what was altered is left out, with a warning and a count."""
         store.add(map(row, range(5)))
         number = store.begin_sweep("k1", "paper", "text")
-        store.belong(number, [(row(i)[0], "part") for i in range(5)])
+        store.add_members(number, [(row(i)[0], "part") for i in range(5)])
         altered = row(2)[0]
         with store.writing() as connection:
             connection.execute(text("UPDATE cells SET verdict = 'partial' WHERE id = :id"), {"id": altered})
-            connection.execute(text("UPDATE sweep_cells SET part = 'p' WHERE cell = :id"), {"id": row(3)[0]})
-        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is altered; the rest is used"):
+            connection.execute(text("UPDATE members SET part = 'p' WHERE cell = :id"), {"id": row(3)[0]})
+        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is altered; the intact rows are used"):
             assert set(frame(store)["id"]) == {row(i)[0] for i in (0, 1, 3, 4)}
         with pytest.warns(DamageWarning, match="1 cell is altered, 1 member of a sweep is altered"):
             assert set(frame(store, None, number)["id"]) == {row(i)[0] for i in (0, 1, 4)}
@@ -480,11 +435,11 @@ class StoreBattery:
     def test_missing_rows_are_noticed(self, store: Store) -> None:
         store.add(map(row, range(5)))
         number = store.begin_sweep("k1", "paper", "text")
-        store.belong(number, [(row(i)[0], "part") for i in range(5)])
+        store.add_members(number, [(row(i)[0], "part") for i in range(5)])
         with store.writing() as connection:
             connection.execute(text("DELETE FROM cells WHERE id = :id"), {"id": row(2)[0]})
-            connection.execute(text("DELETE FROM sweep_cells WHERE cell = :id"), {"id": row(3)[0]})
-        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is lost; the rest is used"):
+            connection.execute(text("DELETE FROM members WHERE cell = :id"), {"id": row(3)[0]})
+        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is lost; the intact rows are used"):
             assert frame(store).height == 4
         with pytest.warns(DamageWarning, match="1 cell is lost, 1 member of a sweep is lost"):
             assert frame(store, None, number).height == 3
@@ -496,7 +451,7 @@ class StoreBattery:
         store.add([*map(row, range(5)), failed(5), row(6, None, {"environment": elsewhere})])
         for key in ("k1", "k2"):
             number = store.begin_sweep(key, f"plan {key}", "text")
-            store.belong(number, [(row(i)[0], "part") for i in range(8)])
+            store.add_members(number, [(row(i)[0], "part") for i in range(8)])
         assert check_store(url).sound
         before = frame(store).filter(pl.col("p0") != "2/97")
         with store.writing() as connection:
@@ -507,16 +462,18 @@ class StoreBattery:
         assert health.as_json()["damaged"] == {
             "altered": {"cells": 1, "sweeps": 1}, "lost": {"members": 8}
         }  # fmt: skip
-        path, saved = repair_store(url, tmp_path / "saved.db")
+        path = tmp_path / "saved.db"
+        saved = repair_store(url, path)
+        assert saved.store == str(path)
         assert (saved.cells, saved.sweeps, saved.members, saved.environments) == (6, 1, 8, 2)
         again = check_store(str(path))
         assert again.sound
         assert (again.cells, again.sweeps, again.members) == (6, 1, 8)
         copy = open_store(str(path))
         assert frame(copy).equals(before)
-        assert [(each.id, each.name, each.cells) for each in copy.sweeps()] == [(number, "plan k2", 6)]
+        assert [(each.id, each.name, each.cells) for each in copy.list_sweeps()] == [(number, "plan k2", 6)]
         assert not check_store(url).sound
-        with pytest.raises(UsageError, match=r"saved\.db is there already, and is left as it is"):
+        with pytest.raises(UsageError, match=r"saved\.db exists already and is left unchanged"):
             repair_store(url, path)
 
     def test_a_backup_while_others_write(self, store: Store, url: str, tmp_path: Path) -> None:
@@ -525,7 +482,7 @@ class StoreBattery:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
             assert program.stdout is not None
             program.stdout.readline()
-            copy = backup_store(url, tmp_path / "copy.db")
+            copy = backup_store(url, tmp_path / "copy.db").copy
             program.stdout.read()
         assert program.returncode == 0
         health = check_store(str(copy))
@@ -539,14 +496,14 @@ class StoreBattery:
         first = store.begin_sweep("k1", "paper", "text")
         second = store.begin_sweep("k2", str(first), "text")
         third = store.begin_sweep("k3", "77", "text")
-        assert store.sweep_named(str(first)) == first
-        assert store.sweep_named(f"name:{first}") == second
-        assert store.sweep_named("name:paper") == store.sweep_named("paper") == first
-        assert store.sweep_named("name:77") == third
+        assert store.find_sweep(str(first)) == first
+        assert store.find_sweep(f"name:{first}") == second
+        assert store.find_sweep("name:paper") == store.find_sweep("paper") == first
+        assert store.find_sweep("name:77") == third
         with pytest.raises(
             UsageError, match="there is no sweep number 77; the sweep of that name is name:77"
         ):
-            store.sweep_named("77")
+            store.find_sweep("77")
 
     def test_read_filter_needs_no_store(self) -> None:
         assert read_filter({"n": 5, "seed": 3}).conditions == {"n": "5", "seed": "3"}

@@ -6,9 +6,13 @@ import hashlib
 import itertools
 import random
 import sys
+from collections.abc import Mapping
 from typing import Any
 
-from separatrix.sweeps.store import Environment, Result, Status, Store, open_store
+from sqlalchemy import Connection, Table
+
+from separatrix.sweeps.store import CellResult, CellStatus, Environment, Store, open_store
+from separatrix.sweeps.store.schema import make_row
 
 HERE = Environment("here", {"python": "3.11"})
 POINT = {
@@ -21,7 +25,7 @@ POINT = {
     "c": "0.1",
     "form": "ones",
 }
-Row = tuple[str, dict[str, Any], Result]
+Row = tuple[str, dict[str, Any], CellResult]
 
 
 def row(
@@ -32,12 +36,10 @@ def row(
 ) -> Row:
     """A cell and its answer; `number` settles its identity."""
     point = {**POINT, "a1": f"1.{number:06}", **(parameters or {})}
-    n = int(point["n"]) if "n" in point else None
     what = {
         "construction": "spike",
         "mechanism": "softmax",
         "parameters": point,
-        "n": None if n is None or n > 1e308 else float(n),
         "asked": "closed",
         "delta": "0.01",
         "draws": None,
@@ -52,13 +54,19 @@ def row(
     found |= {"p0": f"{number}/97", **(answer or {})}
     known = {"seconds": 0.25, "finished": "2026-01-02T03:04:05+00:00", "environment": HERE}
     known |= {name: found.pop(name) for name in (*known, "status", "message") if name in found}
-    result = Result(found=found, **known)
+    result = CellResult(findings=found, **known)
     return hashlib.sha256(f"{number}".encode()).hexdigest()[:32], what, result
 
 
 def failed(number: int) -> Row:
     """A cell that failed."""
-    return row(number, None, {"status": Status.FAILED, "message": "out of luck", "verdict": None})
+    return row(number, None, {"status": CellStatus.FAILED, "message": "out of luck", "verdict": None})
+
+
+def replace_row(store: Store, connection: Connection, table: Table, values: Mapping[str | Any, Any]) -> None:
+    """Replace the row with the same id, as a forger would who knows about checksums."""
+    connection.execute(table.delete().where(table.c.id == values["id"]))
+    store.insert(connection, table, [make_row(table, values)])
 
 
 def contents(store: Store) -> list[tuple[Any, ...]]:

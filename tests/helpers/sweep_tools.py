@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from separatrix.sweeps.executors import Executor, Finished
-from separatrix.sweeps.store import Answer, Environment, Result
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.work import Back, Batch, result
+from separatrix.sweeps.executors import BatchOutcome, Executor
+from separatrix.sweeps.store import Answer, CellResult, Environment
+from separatrix.sweeps.verdict_cells import VerdictCell
+from separatrix.sweeps.work import BatchResults, WorkBatch, make_result
 from separatrix.sweeps.worker import work
 
 HEAD = """
@@ -44,10 +44,10 @@ parameters.n = 100
 HERE = Environment("here", {})
 
 
-def evaluate(cells: Sequence[Cell], here: Environment) -> Iterator[list[Result]]:
+def evaluate(cells: Sequence[VerdictCell], here: Environment) -> Iterator[list[CellResult]]:
     """The results of cells, some at a time."""
-    for some in Cell.run(cells, here):
-        yield [each for each in some if isinstance(each, Result)]
+    for some in VerdictCell.run(cells, here):
+        yield [each for each in some if isinstance(each, CellResult)]
 
 
 class Inline(Executor):
@@ -55,7 +55,7 @@ class Inline(Executor):
 
     def __init__(self, room: int = 2) -> None:
         super().__init__()
-        self.room, self.taken, self._waiting = room, list[Batch](), list[Batch]()
+        self.room, self.taken, self._waiting = room, list[WorkBatch](), list[WorkBatch]()
         self.most = 0
 
     @property
@@ -67,19 +67,19 @@ class Inline(Executor):
         return self.room - len(self._waiting)
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         return bool(self._waiting)
 
-    def submit(self, batch: Batch) -> None:
+    def submit(self, batch: WorkBatch) -> None:
         self.taken.append(batch)
         self._waiting.append(batch)
         self.most = max(self.most, len(self._waiting))
 
-    def wait(self, seconds: float) -> list[Finished]:
+    def wait(self, seconds: float) -> list[BatchOutcome]:
         batch = self._waiting.pop(0)
-        return [Finished(batch, self.compute(batch.cells))]
+        return [BatchOutcome(batch, self.compute(batch.items))]
 
-    def compute(self, cells: Sequence[Any]) -> Back | None:
+    def compute(self, cells: Sequence[Any]) -> BatchResults | None:
         return work(cells, 60.0)
 
     def close(self) -> None:
@@ -89,5 +89,5 @@ class Inline(Executor):
 class Instant(Inline):
     """Answers without computing."""
 
-    def compute(self, cells: Sequence[Any]) -> Back | None:
-        return [result(Answer({"verdict": "blind", "distinguish": 0.0}), 1e-4, HERE) for _ in cells]
+    def compute(self, cells: Sequence[Any]) -> BatchResults | None:
+        return [make_result(Answer({"verdict": "blind", "distinguish": 0.0}), 1e-4, HERE) for _ in cells]

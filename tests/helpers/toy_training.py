@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from separatrix.sweeps.code import code_of
+from separatrix.sweeps.code import hash_code
 from separatrix.sweeps.store import Answer, File, open_store
-from separatrix.sweeps.store.files import curves_file
-from separatrix.sweeps.work import Work
+from separatrix.sweeps.store.files import make_curves_file
+from separatrix.sweeps.work import ReferenceDefaults, WorkItem
 
 EVERY = 5
 """Steps between two checkpoints."""
 
 
 @dataclass(frozen=True)
-class Training(Work):
+class Training(WorkItem):
     """Least squares of a seed, at a learning rate."""
 
     kind = "training"
     threads = 2
-    turn = 0.2
-    resumes = True
+    turn_seconds = 0.2
+    has_checkpoints = True
     mechanism: str
     rate: str
     steps: int
@@ -56,8 +56,8 @@ class Training(Work):
         parameters = {"task": "least-squares", "rate": self.rate, "budget": str(self.steps)}
         return {"mechanism": self.mechanism, "parameters": parameters, "seed": self.seed}
 
-    def code_here(self) -> str:
-        return code_of("toy_training")
+    def current_code(self) -> str:
+        return hash_code("toy_training")
 
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
         if self.mechanism == "broken":
@@ -84,7 +84,7 @@ class Training(Work):
             sys.exit("killed")
         word = "solved" if losses[-1] < losses[0] else "diverged"
         found = {"loss": losses[-1], "last": len(losses), "word": word, "threads": torch.get_num_threads()}
-        curves = curves_file((step, "loss", loss) for step, loss in enumerate(losses))
+        curves = make_curves_file((step, "loss", loss) for step, loss in enumerate(losses))
         yield Answer(found, (curves, File("weights.npz", _arrays(x=x))))
 
     def _say(self, word: str, number: int) -> None:
@@ -103,9 +103,11 @@ def _arrays(**named: Any) -> bytes:
 class Toys:
     """A plan of them."""
 
-    works: tuple[Work, ...]
+    works: tuple[WorkItem, ...]
     name: str = "toys"
     text: str = "by hand"
+    threads: int = 2
+    reference_defaults: ReferenceDefaults = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -115,13 +117,13 @@ class Toys:
     def count(self) -> int:
         return len(self.works)
 
-    def __iter__(self) -> Iterator[tuple[str, Work]]:
+    def __iter__(self) -> Iterator[tuple[str, WorkItem]]:
         return (("trained", work) for work in self.works)
 
 
 def toys(log: str = "", pause: float = 0.0, steps: int = 40, seeds: int = 3) -> Toys:
     """Runs of several seeds at two learning rates, one of which diverges."""
-    code = code_of("toy_training")
+    code = hash_code("toy_training")
     rates = ("0.02", "2")
     return Toys(
         tuple(
@@ -133,7 +135,7 @@ def toys(log: str = "", pause: float = 0.0, steps: int = 40, seeds: int = 3) -> 
 
 
 if __name__ == "__main__":
-    from separatrix.sweeps.local import LocalExecutor
+    from separatrix.sweeps.executors import LocalExecutor
     from separatrix.sweeps.run import run
     from toy_training import toys as made  # by the name that workers know
 

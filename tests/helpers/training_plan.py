@@ -52,9 +52,9 @@ LONG = 400
 """Steps that take a second."""
 
 if __name__ == "__main__":
-    from separatrix.sweeps.local import LocalExecutor
+    from separatrix.sweeps.executors import LocalExecutor
     from separatrix.sweeps.run import run
     from training_plan import runs as made  # by the name that workers know
 
-    TrainingRun.turn = 0.1
+    TrainingRun.turn_seconds = 0.1
     run(made(LONG), open_store(sys.argv[1], create=True), LocalExecutor(2))

@@ -42,9 +42,9 @@ from separatrix.pages.reproduce import reproduce
 from separatrix.pages.reproduction_page import _parts
 from separatrix.sweeps.plan import load_plan, read_plan
 from separatrix.sweeps.run import run
-from separatrix.sweeps.store import Answer, Status, StoreError, open_store
+from separatrix.sweeps.store import Answer, CellStatus, StoreError, open_store
 from separatrix.sweeps.sweep import shipped_plans
-from separatrix.sweeps.work import Back, result
+from separatrix.sweeps.work import BatchResults, make_result
 from sweep_tools import HERE, Inline
 
 QUICK = Effort(map_side=27, mechanisms=("softmax", "linear", "elu", "window:size=4", "hardmax"))
@@ -99,7 +99,7 @@ def page(made: Reproduction) -> str:
 def swept(plan: Path, made: Reproduction) -> tuple[sweeps.ParameterSweep, ...]:
     """The sweeps of the same quick run, from what it stored."""
     store, executor = open_store(f"sqlite:///{made.out / 'results.db'}"), Inline()
-    number = run(load_plan(plan), store, executor).sweep
+    number = run(load_plan(plan), store, executor).number
     assert not executor.taken
     return sweeps.read_sweeps(store, number)
 
@@ -303,7 +303,7 @@ def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
     text = shipped_plans()["paper"].read_text().replace(", 2000, 5000]", "]")
     small = read_plan(text.replace('engine = "dense"', 'engine = "dense"\ndraws = 100'))
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
-    swept = sweeps.read_sweeps(store, run(small, store, Inline()).sweep)
+    swept = sweeps.read_sweeps(store, run(small, store, Inline()).number)
     cells = [sweep.cells.drop_nulls("dense") for sweep in swept]
     inside = [low <= p <= high for p, low, high in pl.concat(cells)["distinguish", "low", "high"].iter_rows()]
     misses = len(inside) - sum(inside)
@@ -323,12 +323,12 @@ def test_the_store_has_what_is_drawn(made: Reproduction, swept: tuple[sweeps.Par
 
 def test_a_cell_that_failed_is_not_drawn(plan: Path, tmp_path: Path) -> None:
     class Failing(Inline):
-        def compute(self, cells: Sequence[Any]) -> Back:
-            failed = Answer(status=Status.FAILED, message="out of paper")
-            return [result(failed, 0.0, HERE) for _ in cells]
+        def compute(self, cells: Sequence[Any]) -> BatchResults:
+            failed = Answer(status=CellStatus.FAILED, message="out of paper")
+            return [make_result(failed, 0.0, HERE) for _ in cells]
 
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
-    number = run(load_plan(plan), store, Failing()).sweep
+    number = run(load_plan(plan), store, Failing()).number
     with pytest.raises(SeparatrixError, match="failed: out of paper"):
         sweeps.read_sweeps(store, number)
 

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sqlalchemy import Table
 
 from documents import require_document
 from expectations import run
@@ -24,9 +25,9 @@ from separatrix.pages.store import curves, mechanisms, planes, write_report
 from separatrix.pages.store.groups import groups
 from separatrix.pages.store.stored_cells import StoredCells, open_cells
 from separatrix.sweeps.store import (
+    CellResult,
+    CellStatus,
     Environment,
-    Result,
-    Status,
     Store,
     StoreError,
     frame,
@@ -34,11 +35,12 @@ from separatrix.sweeps.store import (
     selection,
 )
 from separatrix.sweeps.store.compare import Comparison, compare
-from separatrix.sweeps.store.scan import Scan
+from separatrix.sweeps.store.reader import Reader as StoreReader
+from separatrix.sweeps.store.schema import cells
 
 HERE = Environment("laptop", {"python": "3.11", "separatrix": "0.1.0"})
 EVIL = "<script>alert(1)</script>"
-Row = tuple[str, dict[str, Any], Result]
+Row = tuple[str, dict[str, Any], CellResult]
 
 
 def cell(
@@ -79,22 +81,28 @@ def cell(
         **(answer or {}),
     }
     ended = {name: found.pop(name) for name in ("status", "message") if name in found}
-    told = Result(seconds=0.5, finished="2026-11-16", environment=environment, found=found, **ended)
+    told = CellResult(seconds=0.5, finished="2026-11-16", environment=environment, findings=found, **ended)
     return "", question, told
 
 
 def refused(message: str, **more: Any) -> Row:
-    nothing = {"status": Status.REFUSED, "verdict": None, "engine": None, "margin": None, "message": message}
+    nothing = {
+        "status": CellStatus.REFUSED,
+        "verdict": None,
+        "engine": None,
+        "margin": None,
+        "message": message,
+    }
     return cell(None, answer=nothing, **more)
 
 
 def fill(store: Store, parts: Mapping[str, Sequence[Row]], name: str = "demo", plan: str = "plan") -> int:
     """A sweep of these cells."""
-    number = store.begin_sweep(f"{name}{len(store.sweeps())}", name, plan)
+    number = store.begin_sweep(f"{name}{len(store.list_sweeps())}", name, plan)
     for part, rows in parts.items():
         named = [(f"{number}-{part}-{i}", question, result) for i, (_, question, result) in enumerate(rows)]
         store.add(named)
-        store.belong(number, [(id_, part) for id_, _, _ in named])
+        store.add_members(number, [(id_, part) for id_, _, _ in named])
     return number
 
 
@@ -173,11 +181,12 @@ def test_the_page_has_every_section_and_needs_no_network(store: Store, tmp_path:
     assert "Sweep demo, number 1" in read.text
     assert "P is known for 21 cells: 21 exact" in read.text
     assert "computing time11 s" in read.text
-    assert "Engines: exact. Hosts: laptop." in read.text
+    assert "Engines: closed. Hosts: laptop." in read.text
     assert "python 3.11, separatrix 0.1.0" in read.text
     assert "<details><summary>The plan</summary><pre>p = 1</pre></details>" in page
-    assert f"separatrix results --store {store.where} --sweep 1 " in read.text
-    assert f"separatrix report --store {store.where} --sweep 1 --against 2 --out {tmp_path}/out " in read.text
+    options = f"--store {store.location} --sweep 1"
+    assert f"separatrix results {options} " in read.text
+    assert f"separatrix report {options} --against 2 --out {tmp_path}/out " in read.text
     assert "random signs" in read.text
     assert "cannot" not in read.text.lower()
     assert written.cells == {"done": 21, "refused": 1}
@@ -267,7 +276,7 @@ def test_many_mechanisms_are_a_table(store: Store) -> None:
     assert read.plots == {}
     assert "With 13 mechanisms this is a table" in read.text
     assert "8 of 12 values of n" in read.text
-    assert "mechanism_12S =.60" in read.text
+    assert "mechanism_12P =.60" in read.text
     assert "S ~.45" in read.text
 
 
@@ -370,7 +379,7 @@ def test_who_is_ahead(store: Store) -> None:
     section = mechanisms.section(read_cells(store, None))
     assert section is not None
     text = Reader(section.body).text
-    assert "2 of 5 points5 exact" in text
+    assert "2 of 5 points5 closed" in text
     assert "3 exact, 2 sampled" in text
     assert "1 not computed" in text
 
@@ -400,7 +409,7 @@ def test_what_no_figure_shows_is_said(store: Store, tmp_path: Path) -> None:
 
 def test_a_cell_in_two_parts_counts_once(store: Store) -> None:
     number = fill(store, {"part": [cell(n="1")]})
-    store.belong(number, [(f"{number}-part-0", "second"), ("not finished", "second")])
+    store.add_members(number, [(f"{number}-part-0", "second"), ("not finished", "second")])
     stored = read_cells(store, number)
     assert (stored.cells.height, stored.distinct.height, stored.unfinished) == (2, 1, 1)
     assert mechanisms.summary(stored)["cells"].to_list() == [1]
@@ -413,8 +422,14 @@ def test_a_report_reads_every_cell_from_the_store_once(
     one = fill(store, {"part": [cell(i / 10, n=str(i), a1="1") for i in range(1, 9)]})
     two = fill(store, {"part": [cell(i / 11, n=str(i), a1="1") for i in range(1, 5)]})
     read = list[Any]()
-    again = Scan.again
-    monkeypatch.setattr(Scan, "again", lambda scan, places: read.extend(places) or again(scan, places))
+    read_rows = StoreReader.read
+
+    def record_places(reader: StoreReader, table: Table, *words: Any) -> Iterator[Any]:
+        for rows in read_rows(reader, table, *words):
+            read.extend(place for place, _ in rows if table is cells)
+            yield rows
+
+    monkeypatch.setattr(StoreReader, "read", record_places)
     monkeypatch.setattr(selection, "CHUNK", 3)
     written = write_report(store, tmp_path / "out", one, two)
     assert sorted(read) == list(range(1, 13))
@@ -483,7 +498,7 @@ def test_a_parameter_without_a_name_is_shown(store: Store, tmp_path: Path) -> No
 
 def test_refusals_are_grouped_by_message(store: Store, tmp_path: Path) -> None:
     failed = cell(
-        None, "gla", answer={"status": Status.FAILED, "message": "out of memory", "verdict": None}, n="9"
+        None, "gla", answer={"status": CellStatus.FAILED, "message": "out of memory", "verdict": None}, n="9"
     )
     fill(store, {"part": [*(refused("no kernel", mechanism=name, n="7") for name in "abcdef"), failed]})
     text = made(store, tmp_path).text
@@ -648,7 +663,7 @@ def test_the_page_shows_what_changed(store: Store, tmp_path: Path) -> None:
     fill(store, {"part": [cell(1.0, n="1"), cell(0.9, interval=(0.8, 0.95), seed=3, n="1")]})
     text = made(store, tmp_path, sweep=1, against=2).text
     assert "the same answer0another verdict1another P2only in demo 11only in demo 20" in text
-    assert "In all of them: n=1 asked=exact delta=0.01." in text
+    assert "In all of them: n=1 asked=closed delta=0.01." in text
     assert "partialP = 0.5, exact; engine closeddistinguishesP = 1, exact; engine closed−0.5" in text
     assert "P = 0.9, sampled, in [0.8, 0.95]; engine dense" in text
 
@@ -656,7 +671,7 @@ def test_the_page_shows_what_changed(store: Store, tmp_path: Path) -> None:
 def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store, {"part": [cell(0.5, n=str(n)) for n in (1, 2, 3)]}, "one")
     fill(store, {"part": [cell(0.5 if n < 3 else 0.75, n=str(n)) for n in (1, 2, 3)]}, "other")
-    where = ("--store", store.where)
+    where = ("--store", store.location)
     code, out, _ = run(capsys, "report", *where, "--against", "one", "--out", str(tmp_path / "out"), "--json")
     told = require_document("report", out)
     assert (code, told["sweep"], told["cells"]) == (0, 2, {"done": 3})
@@ -667,7 +682,7 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     code, out, _ = run(capsys, "compare", "one", "other", *where)
     assert (code, "they differ" in out, "softmax on spike" in out) == (1, True, True)
     assert max(map(len, out.splitlines())) <= 80
-    code, out, _ = run(capsys, "compare", "one", "1", *where, "--other-store", store.where, "--json")
+    code, out, _ = run(capsys, "compare", "one", "1", *where, "--other-store", store.location, "--json")
     assert (code, require_document("compare", out)["identical"]) == (0, True)
 
 
@@ -687,7 +702,7 @@ def test_bad_usage_is_one_line_and_writes_nothing(
 ) -> None:
     fill(store, {"part": [cell(n="1")]}, "one")
     out = ["--out", str(tmp_path / "out")] if words[0] == "report" else []
-    code, shown, err = run(capsys, *words, "--store", store.where, *out)
+    code, shown, err = run(capsys, *words, "--store", store.location, *out)
     assert (code, shown, err.count("\n")) == (2, "", 1)
     assert complaint in err
     assert not (tmp_path / "out").exists()

@@ -28,15 +28,14 @@ from separatrix.core.parameters import SeparatrixError, UsageError
 from separatrix.sweeps import cluster as module
 from separatrix.sweeps.cluster import DaskExecutor
 from separatrix.sweeps.dask_setup import TRIMMING, settings
-from separatrix.sweeps.executors import AHEAD, Finished
-from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.executors import BATCHES_PER_WORKER, BatchOutcome, LocalExecutor
 from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.progress import Progress
 from separatrix.sweeps.run import run
-from separatrix.sweeps.store import Result, Store, frame, open_store, results
+from separatrix.sweeps.store import CellResult, Store, frame, open_store, results
 from separatrix.sweeps.training_runs import TrainingRun
-from separatrix.sweeps.work import Batch
-from separatrix.sweeps.worker import OtherCode, environment, work
+from separatrix.sweeps.work import WorkBatch
+from separatrix.sweeps.worker import OtherCode, get_environment, work
 from training_plan import runs
 from traps import installed, lay_traps
 
@@ -154,14 +153,14 @@ def require_same(plan: Plan, store: Store) -> None:
     cells = {cell.id: cell for _, cell in plan}
     assert stored.keys() == cells.keys()
     for cell in cells.values():
-        ((found,),) = cell.run([cell], environment())
+        ((found,),) = cell.run([cell], get_environment())
         row = stored[cell.id]
         for name in ("status", "verdict", "engine", "p0", "p1", "q", "distinguish", "low", "high", "margin"):
             assert row[name] == getattr(found, name, found.found.get(name)), name
 
 
-def finish(executor: DaskExecutor, expected: int) -> list[Finished]:
-    found: list[Finished] = []
+def finish(executor: DaskExecutor, expected: int) -> list[BatchOutcome]:
+    found: list[BatchOutcome] = []
     end = time.monotonic() + 60
     while len(found) < expected and time.monotonic() < end:
         found += executor.wait(0.5)
@@ -188,7 +187,7 @@ def test_training_runs_end_there_as_they_do_here(
     found = dict(results(store, kind="training").select("id", "loss").iter_rows())
     for _, each in plan:
         (here,) = work([each], 600.0)
-        assert isinstance(here, Result)
+        assert isinstance(here, CellResult)
         assert here.found["outcome"] == "diverged" or found[each.id] == here.found["loss"]
 
 
@@ -204,13 +203,13 @@ def test_no_more_in_flight_than_there_is_room_for(local: LocalCluster, tmp_path:
         progress = run(plan, store, executor, tell=watch)
         until(lambda: not local.scheduler.tasks, 5)
     assert progress.done == plan.count
-    assert 0 < max(flying) <= 2 * AHEAD + 2  # two may be finished, and not yet forgotten
+    assert 0 < max(flying) <= 2 * BATCHES_PER_WORKER + 2  # two may be finished, and not yet forgotten
 
 
 def test_a_worker_with_other_code(local: LocalCluster) -> None:
     _, cell = next(iter(read_plan(CHEAP.format(count=2))))
     with connected(local.scheduler_address) as executor:
-        executor.submit(Batch((replace(cell, code="0" * 16),)))
+        executor.submit(WorkBatch((replace(cell, code="0" * 16),)))
         with pytest.raises(OtherCode, match="another version of the code for softmax on spike"):
             finish(executor, 1)
 
@@ -255,7 +254,7 @@ def test_what_is_sent_to_workers_that_left_is_sent_again(programs: Programs) -> 
     with connected(programs.address) as executor:
         executor._unfit.add("tcp://127.0.0.1:1")
         first.send_signal(signal.SIGSTOP)
-        executor.submit(Batch((cell,)))
+        executor.submit(WorkBatch((cell,)))
         first.kill()
         until(lambda: executor.workers == 0)
         programs.dask(*words)
@@ -266,7 +265,7 @@ def test_what_is_sent_to_workers_that_left_is_sent_again(programs: Programs) -> 
 def test_a_time_limit_on_a_cluster(local: LocalCluster) -> None:
     _, cell = next(iter(read_plan(CHEAP.format(count=2))))
     with closing(DaskExecutor(local.scheduler_address, cell_timeout=60.0)) as executor:
-        executor.submit(Batch((cell,)))
+        executor.submit(WorkBatch((cell,)))
         (found,) = finish(executor, 1)
         with Client(local.scheduler_address, set_as_default=False) as client:
             beside = client.run(lambda: len(psutil.Process().children()))
@@ -286,22 +285,22 @@ def test_a_result_lost_with_its_worker_is_computed_again(
 ) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
     words = [f"after {i / 500} {tmp_path / str(i)}" for i in range(5)]
-    batches = [Batch((Word(word), "rest")) for word in words]  # type: ignore[arg-type]
+    batches = [WorkBatch((Word(word), "rest")) for word in words]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in batches:
             executor.submit(batch)
         found = finish(executor, len(batches))
-        assert not executor.busy
+        assert not executor.is_busy
     assert len(list(tmp_path.iterdir())) == len(batches)
-    assert sorted(each.batch.cells for each in found) == [batch.cells for batch in batches]
-    assert all(each.results in (None, list(each.batch.cells)) for each in found)
+    assert sorted(each.batch.items for each in found) == [batch.items for batch in batches]
+    assert all(each.results in (None, list(each.batch.items)) for each in found)
     assert any(each.results for each in found)
 
 
 def test_a_batch_that_kills_is_tried_alone(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
     monkeypatch.setattr(local.scheduler, "allowed_failures", 1)
-    killer, others = Batch((Word("die"),), losses=1), [Batch((Word(i),)) for i in range(4)]  # type: ignore[arg-type]
+    killer, others = WorkBatch((Word("die"),), losses=1), [WorkBatch((Word(i),)) for i in range(4)]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in (*others[:2], killer):
             executor.submit(batch)
@@ -310,21 +309,21 @@ def test_a_batch_that_kills_is_tried_alone(local: LocalCluster, monkeypatch: pyt
             executor.submit(batch)
         found = finish(executor, 5)
         assert executor.vacancies > 0
-    assert {each.batch.cells: each.results for each in found[:4]} == {b.cells: list(b.cells) for b in others}
-    assert found[4] == Finished(replace(killer, losses=2), None)
+    assert {each.batch.items: each.results for each in found[:4]} == {b.items: list(b.items) for b in others}
+    assert found[4] == BatchOutcome(replace(killer, losses=2), None)
 
 
 def test_cancelled_tasks_are_sent_again(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
-    batches = [Batch((Word(i),)) for i in range(20)]  # type: ignore[arg-type]
+    batches = [WorkBatch((Word(i),)) for i in range(20)]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in batches:
             executor.submit(batch)
         with Client(local.scheduler_address, set_as_default=False) as stranger:
             stranger.sync(stranger.scheduler.restart, stimulus_id="test", timeout=30, wait_for_workers=True)
         found = finish(executor, 20)
-    assert sorted(each.batch.cells for each in found) == sorted(batch.cells for batch in batches)
-    assert all(each.results == list(each.batch.cells) for each in found)
+    assert sorted(each.batch.items for each in found) == sorted(batch.items for batch in batches)
+    assert all(each.results == list(each.batch.items) for each in found)
 
 
 def test_closing_leaves_the_cluster_and_nothing_on_it(
@@ -333,10 +332,10 @@ def test_closing_leaves_the_cluster_and_nothing_on_it(
     monkeypatch.setattr(module, "work", deadly.work)
     with connected(local.scheduler_address) as executor:
         for i in range(200):
-            executor.submit(Batch((Word(i),)))  # type: ignore[arg-type]
+            executor.submit(WorkBatch((Word(i),)))  # type: ignore[arg-type]
     until(lambda: not local.scheduler.tasks, 10)
     with connected(local.scheduler_address) as executor:
-        executor.submit(Batch((Word("again"),)))  # type: ignore[arg-type]
+        executor.submit(WorkBatch((Word("again"),)))  # type: ignore[arg-type]
         assert [each.results for each in finish(executor, 1)] == [["again"]]
 
 
@@ -346,7 +345,7 @@ def test_all_workers_leave(programs: Programs, monkeypatch: pytest.MonkeyPatch) 
         worker.kill()
         until(lambda: executor.workers == 0)
         assert executor.vacancies == 1, "a sweep that has nothing in flight must not take this for its end"
-        executor.submit(Batch((Word("waits"),)))  # type: ignore[arg-type]
+        executor.submit(WorkBatch((Word("waits"),)))  # type: ignore[arg-type]
         assert executor.vacancies == 0
         assert executor.wait(0.1) == []
         monkeypatch.setattr(module, "DESERTED", 0)
@@ -377,14 +376,14 @@ def test_only_workers_need_separatrix(tmp_path: Path) -> None:
     with closing(Programs(tmp_path, without=True)) as programs:
         bare = programs.dask("worker", programs.address, "--no-nanny", "--nthreads", "1", without=True)
         with connected(programs.address) as executor:
-            executor.submit(Batch((cell,)))
+            executor.submit(WorkBatch((cell,)))
             with pytest.raises(SeparatrixError, match="install the same version of separatrix where the wor"):
                 finish(executor, 1)
         bare.kill()
         bare.wait()
         programs.dask("worker", programs.address, "--no-nanny", "--nthreads", "1")
         with connected(programs.address) as executor:
-            executor.submit(Batch((cell,)))
+            executor.submit(WorkBatch((cell,)))
             (found,) = finish(executor, 1)
     assert found.results is not None
     assert found.results[0].status == "done"
@@ -420,7 +419,7 @@ def test_workers_run_nothing_that_lies_where_they_are_started(programs: Programs
     programs.run([*installed(tmp_path / "bin"), "worker", programs.address, "--workers", "1"], here)
     with Client(programs.address, set_as_default=False) as client:
         until(lambda: client.nthreads() or list(here.glob("*.ran")))
-        assert list(client.run(environment).values()) == [environment()]
+        assert list(client.run(get_environment).values()) == [get_environment()]
     assert list(here.glob("*.ran")) == []
 
 

@@ -20,7 +20,7 @@ from separatrix.sweeps.dask_setup import read_address
     "address", ["", "host", "tcp://", "tcp://host", "host:port", "http://host:1", "a:0", "a:70000"]
 )
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a Dask scheduler; write for example tcp://"):
+    with pytest.raises(UsageError, match="is not the address of a Dask scheduler; write for example tcp://"):
         DaskExecutor(address)
 
 
@@ -30,16 +30,16 @@ def test_addresses_without_a_scheme() -> None:
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECT", 0.5)
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.5)
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        with pytest.raises(UsageError, match=f"no Dask scheduler answers at {address}; start one with"):
+        with pytest.raises(UsageError, match=f"no Dask scheduler responds at {address}; start one with"):
             DaskExecutor(address)
 
 
 def test_certificates_are_missing() -> None:
-    with pytest.raises(UsageError, match="wants certificates"):
+    with pytest.raises(UsageError, match="needs certificates"):
         DaskExecutor("tls://127.0.0.1:8786")
 
 

@@ -25,14 +25,14 @@ from documents import require_document
 from expectations import run as command
 from postgres_server import Server, program, running
 from separatrix.core.parameters import UsageError
-from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.executors import LocalExecutor
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import (
+    CellStatus,
     Checkpoint,
     DamageWarning,
     File,
-    Status,
     Store,
     StoreError,
     frame,
@@ -40,10 +40,16 @@ from separatrix.sweeps.store import (
     results,
     rows,
 )
-from separatrix.sweeps.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
+from separatrix.sweeps.store.files import (
+    list_files,
+    read_checkpoints,
+    read_curves,
+    read_file,
+    write_checkpoint,
+)
 from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
 from separatrix.sweeps.store.schema import files
-from separatrix.sweeps.work import Back, Batch
+from separatrix.sweeps.work import BatchResults, WorkBatch
 from separatrix.sweeps.worker import OtherCode, work
 from stored import row
 from sweep_tools import SMALL, Inline, Instant
@@ -92,7 +98,7 @@ class Turns(Inline):
         self._waiting.insert(0, batch)
         return super().wait(seconds)
 
-    def compute(self, cells: Sequence[Any]) -> Back | None:
+    def compute(self, cells: Sequence[Any]) -> BatchResults | None:
         back = work(cells, 0.0, self.batch.checkpoints)
         if self.batch.checkpoints and self.deaths:
             self.deaths -= 1
@@ -104,7 +110,7 @@ def kept(store: Store) -> list[dict[str, Any]]:
     """All that was trained, but for when and where, with the files beside."""
     found = []
     for each in results(store, kind="training").drop(WITHOUT).iter_rows(named=True):
-        names = file_names(store, each["id"])
+        names = list_files(store, each["id"])
         found.append({**each, "files": {name: read_file(store, each["id"], name) for name in names}})
     return found
 
@@ -155,7 +161,10 @@ def test_training_is_queried_by_what_it_found(
     code, _, told = command(capsys, *asked, "trainin")
     assert (code, "there are: training, verdict" in told) == (2, True)
     assert command(capsys, "results", "--store", url, "kind=training")[0] == 2
-    assert [(each.name, each.cells) for each in store.sweeps()] == [("toys", 6), ("small", verdicts.height)]
+    assert [(each.name, each.cells) for each in store.list_sweeps()] == [
+        ("toys", 6),
+        ("small", verdicts.height),
+    ]
     assert results(store, sweep="toys", kind="training").height == 6
     assert results(store, sweep="toys").height == 0
 
@@ -164,7 +173,7 @@ def test_curves_and_files_beside_a_row(store: Store, expected: list[dict[str, An
     run(toys(), store, Inline())
     assert kept(store) == expected
     first = expected[0]
-    assert file_names(store, first["id"]) == ["curves.parquet", "weights.npz"]
+    assert list_files(store, first["id"]) == ["curves.parquet", "weights.npz"]
     curve = read_curves(store, first["id"])
     assert curve.columns == ["step", "name", "value"]
     assert (curve["step"].to_list(), curve["value"][-1]) == (list(range(40)), first["loss"])
@@ -185,7 +194,7 @@ def test_work_that_is_handed_back_goes_on_elsewhere(
     lines = [line.split() for line in log.read_text().splitlines()]
     assert {int(number) for _, word, number in lines if word == "from"} == set(range(0, 41, EVERY))
     assert len([1 for _, word, _ in lines if word == "step"]) == 6 * 40 + deaths * EVERY
-    assert checkpoints(store, [each["id"] for each in expected]) == {}
+    assert read_checkpoints(store, [each["id"] for each in expected]) == {}
     assert check_store_counts(store) == 12
 
 
@@ -226,7 +235,7 @@ def test_a_killed_sweep_goes_on_from_its_checkpoints(
 
 
 def test_what_goes_wrong_with_a_run_is_its_result(lite: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "LARGEST_FILE", 8000)
+    monkeypatch.setattr(rows, "MAX_FILE_BYTES", 8000)
     first = toys(steps=3).works[0]
     names = ("broken", "impolite", "large", "killer", "softmax")
     assert isinstance(first, Training)
@@ -255,7 +264,7 @@ def test_the_limit_of_a_cell_is_for_all_its_turns(lite: Store) -> None:
 
 def test_threads_belong_to_the_kind() -> None:
     (trained,) = work(toys().works[:1], 60.0)
-    assert trained.found["threads"] == torch.get_num_threads() == 2
+    assert trained.findings["threads"] == torch.get_num_threads() == 2
     cell = next(iter(read_plan(SMALL)))[1]
     work([cell], 60.0)
     assert torch.get_num_threads() == 1
@@ -278,30 +287,30 @@ def test_identities_tell_kinds_and_codes_apart() -> None:
 def test_checkpoints_are_replaced_and_stay_away_from_what_is_done(store: Store) -> None:
     first = toys().works[0]
     for number in range(3):
-        keep_checkpoint(store, first.id, Checkpoint(bytes([number]), number))
-    assert checkpoints(store, [first.id, "else"]) == {first.id: Checkpoint(b"\2", 2.0)}
-    assert file_names(store, first.id) == []
+        write_checkpoint(store, first.id, Checkpoint(bytes([number]), number))
+    assert read_checkpoints(store, [first.id, "else"]) == {first.id: Checkpoint(b"\2", 2.0)}
+    assert list_files(store, first.id) == []
     run(Toys((replace(first, mechanism="softmax"),)), store, Instant())
-    keep_checkpoint(store, first.id, Checkpoint(b"late", 9.0))
-    assert checkpoints(store, [first.id]) == {}
+    write_checkpoint(store, first.id, Checkpoint(b"late", 9.0))
+    assert read_checkpoints(store, [first.id]) == {}
     store.require_complete()
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", "..", "a" * 101, "a b", "ä"])
 def test_names_of_files_are_plain(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a file"):
+    with pytest.raises(ValueError, match="is not a file name"):
         File(name, b"")
 
 
 def test_a_store_with_files_is_checked_copied_and_repaired(store: Store, url: str, tmp_path: Path) -> None:
     run(toys(), store, Inline())
-    keep_checkpoint(store, "f" * 32, Checkpoint(b"unfinished", 1.5))
+    write_checkpoint(store, "f" * 32, Checkpoint(b"unfinished", 1.5))
     store.add([row(1)])
     sound = check_store(url)
     assert (sound.sound, sound.cells, sound.files) == (True, 7, 13)
-    copy = open_store(str(backup_store(url, tmp_path / "copy.db")))
+    copy = open_store(str(backup_store(url, tmp_path / "copy.db").copy))
     assert kept(copy) == kept(store)
-    assert checkpoints(copy, ["f" * 32]) == {"f" * 32: Checkpoint(b"unfinished", 1.5)}
+    assert read_checkpoints(copy, ["f" * 32]) == {"f" * 32: Checkpoint(b"unfinished", 1.5)}
     cell = kept(store)[0]["id"]
     with store.writing() as connection:
         own = {"cell": cell, "data": b"altered"}
@@ -311,29 +320,30 @@ def test_a_store_with_files_is_checked_copied_and_repaired(store: Store, url: st
         connection.execute(text("DELETE FROM files WHERE name = '.checkpoint'"))
     hurt = check_store(url)
     assert (hurt.sound, hurt.files) == (False, 11)
-    assert hurt.damage.as_json() == {"altered": {"files": 1}, "lost": {"files": 1}}
-    assert hurt.damage.words == "1 file is altered, 1 file is lost"
+    assert hurt.damaged.as_json() == {"altered": {"files": 1}, "lost": {"files": 1}}
+    assert hurt.damaged.description == "1 file is altered, 1 file is lost"
     with pytest.raises(StoreError, match="is damaged"):
         read_file(store, cell, "weights.npz")
     with pytest.raises(StoreError, match="is damaged"):
         store.require_complete()
-    path, saved = repair_store(url, tmp_path / "saved.db")
+    path = tmp_path / "saved.db"
+    saved = repair_store(url, path)
     assert (saved.cells, saved.files) == (7, 11)
     assert check_store(str(path)).sound
-    assert file_names(open_store(str(path)), cell) == ["curves.parquet"]
+    assert list_files(open_store(str(path)), cell) == ["curves.parquet"]
 
 
 @pytest.mark.parametrize("data", ["1000000000000", "'text'", "-1"])
 def test_what_is_no_file_takes_no_memory(lite: Store, data: str) -> None:
-    keep_checkpoint(lite, "f" * 32, Checkpoint(b"unfinished", 1.5))
+    write_checkpoint(lite, "f" * 32, Checkpoint(b"unfinished", 1.5))
     with lite.writing() as connection:
         connection.execute(text(f"UPDATE files SET data = {data}"))
-    assert check_store(lite.where).damage.words == "1 file is altered"
+    assert check_store(lite.location).damaged.description == "1 file is altered"
     with pytest.raises(StoreError, match="is damaged"):
-        checkpoints(lite, ["f" * 32])
+        read_checkpoints(lite, ["f" * 32])
 
 
-@pytest.mark.parametrize("change", ["kind = 'other'", 'found = \'{"loss": "0.5"}\'', "kind = 'verdict'"])
+@pytest.mark.parametrize("change", ["kind = 'other'", 'findings = \'{"loss": "0.5"}\'', "kind = 'verdict'"])
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_altered_kind_hides_nothing(store: Store, change: str, place: int) -> None:
     run(Toys(toys().works[:1]), store, Inline())
@@ -351,10 +361,10 @@ def test_statuses_of_other_kinds_count_as_any(store: Store) -> None:
     run(toys(), store, Inline())
     again = run(toys(), store, Inline())
     assert (again.kept, again.done) == (6, 0)
-    assert store.finished([toys().works[0].id]) == {toys().works[0].id: Status.DONE}
+    assert store.find_statuses([toys().works[0].id]) == {toys().works[0].id: CellStatus.DONE}
 
 
-def test_batches_carry_their_orders() -> None:
+def test_batches_carry_their_arguments() -> None:
     first = toys().works[0]
     known = {first.id: Checkpoint(b"", 0.0)}
-    assert Batch((first,), checkpoints=known).order == ((first,), 0.2, known)
+    assert WorkBatch((first,), checkpoints=known).arguments == ((first,), 0.2, known)

@@ -11,11 +11,11 @@ from expectations import run as command
 from separatrix.core.parameters import UsageError
 from separatrix.sweeps.learn_table import LearnTable
 from separatrix.sweeps.plan import read_plan
-from separatrix.sweeps.plan_file import PlanError
-from separatrix.sweeps.store import Result, open_store, results
+from separatrix.sweeps.plan_toml import PlanError
+from separatrix.sweeps.store import CellResult, open_store, results
 from separatrix.sweeps.sweep import executor_for
 from separatrix.sweeps.training_runs import TrainingRun, training_run
-from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.verdict_cells import VerdictCell
 from separatrix.sweeps.worker import work
 from separatrix.training.learning import RunConfig, train
 from separatrix.training.tasks import task_named
@@ -61,8 +61,8 @@ def test_what_is_not_said_is_the_default_of_the_task() -> None:
         (name, task_named(name).default_setting()) for name in ("needle", "mqar")
     ]
     grids = [len(task_named(name).default_setting().grid) for name in ("needle", "mqar")]
-    assert part.count == len(list(part)) == sum(grids)
-    assert {work.start for work in part} == {"scratch"}
+    assert part.count == len(list(part.cells())) == sum(grids)
+    assert {work.start for work in part.cells()} == {"scratch"}
 
 
 def test_a_plan_has_tables_of_both_kinds() -> None:
@@ -70,7 +70,7 @@ def test_a_plan_has_tables_of_both_kinds() -> None:
         "[[sweep]]\nconstruction = 'dispersion'\nparameters = { n = 10, m = 3 }\nmechanisms = ['softmax']\n"
     )
     plan = read_plan(text + "[[learn]]\ntask = 'needle'\nmechanisms = ['softmax']\nrates = 0.01")
-    assert [(part, type(work)) for part, work in plan] == [("sweep 1", Cell), ("learn 1", TrainingRun)]
+    assert [(part, type(work)) for part, work in plan] == [("sweep 1", VerdictCell), ("learn 1", TrainingRun)]
     assert (plan.count, plan.threads) == (2, 1)
     assert len({read_plan(text).key, plan.key}) == 2
 
@@ -79,7 +79,7 @@ def test_a_device_is_another_run() -> None:
     here, there = ([work for _, work in read_plan(TINY, device=name)] for name in (None, "cuda:1"))
     assert not {work.id for work in here} & {work.id for work in there}
     assert {work.device for work in there if isinstance(work, TrainingRun)} == {"cuda:1"}
-    with pytest.raises(PlanError, match="device=the fast one is no device"):
+    with pytest.raises(PlanError, match="device=the fast one is not a device"):
         read_plan(TINY, device="the fast one")
 
 
@@ -97,7 +97,7 @@ def test_a_device_is_another_run() -> None:
         ('task = "needle"', "", "line 8: no task is named"),
         ('task = "needle"', 'task = "needle"\nengine = "closed"', "line 10: there is no key engine"),
         ('task = "needle"', 'task = "needle"\ntest = 3', "line 10: test = 3 is not true or false"),
-        ('task = "needle"', 'task = "needle"\ndevice = "?"', r"line 10: device=\? is no device"),
+        ('task = "needle"', 'task = "needle"\ndevice = "?"', r"line 10: device=\? is not a device"),
         ('"softmax"', '"sofmax"', r"line 2: there is no mechanism sofmax \(did you mean softmax\?\)"),
         ("[[learn]]", "[learn]", r"learn = .* is not made of tables: write \[\[learn\]\]"),
     ],
@@ -116,7 +116,7 @@ def test_a_plan_that_is_too_large_is_refused_at_once() -> None:
 def test_workers_are_divided_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     module = sys.modules[executor_for.__module__]
-    monkeypatch.setattr(module, "cores", lambda: 6)
+    monkeypatch.setattr(module, "count_cores", lambda: 6)
     monkeypatch.setattr(module, "LocalExecutor", lambda count, cell_timeout: made.append(count))
     for threads in (1, 2, 4, 8):
         executor_for(None, None, threads=threads)
@@ -142,6 +142,6 @@ def test_a_sweep_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_device_that_is_not_there_is_the_result_of_its_run() -> None:
     (back,) = work([runs(TINY.replace('"needle"', '"needle"\ndevice = "nowhere"'))[0]], 60.0)
-    assert isinstance(back, Result)
+    assert isinstance(back, CellResult)
     assert back.message is not None
     assert back.message.startswith("device=nowhere is not available: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import subprocess
 import sys
@@ -29,11 +30,11 @@ from separatrix.mechanisms import load as load_module
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps import code as code_module
-from separatrix.sweeps.code import code_version, modules
+from separatrix.sweeps.code import code_version, find_sources
 from separatrix.sweeps.plan import load_plan, read_plan
-from separatrix.sweeps.plan_file import PlanError, read_toml, statements
+from separatrix.sweeps.plan_toml import PlanError, read_toml, split_statements
 from separatrix.sweeps.sweep import find_plan, shipped_plans
-from separatrix.sweeps.verdict_cells import Cell, Draws
+from separatrix.sweeps.verdict_cells import DrawSettings, VerdictCell
 
 HEAD = """
 mechanisms = ["softmax", "linear"]
@@ -147,7 +148,7 @@ delta = 0.7
 
 [[sweep]]
 construction = "spike"
-engine = "exct"
+engine = "closd"
 wrkers = 3
 [sweep.parameters]
 m = 12
@@ -168,7 +169,7 @@ confidence = 2
     assert sum("line 2:" in line for line in lines) == 3
     assert sum("line 12:" in line for line in lines) == 2
     assert "did you mean engine" in told[3]
-    assert "did you mean exact" in told[8]
+    assert "did you mean closed" in told[8]
     assert "did you mean spike" in told[17]
     assert all(line.startswith("plan.toml, line ") for line in lines)
 
@@ -205,8 +206,8 @@ def test_what_a_table_does_not_give_is_that_of_the_reference_point() -> None:
     written = "".join(f"parameters.{name} = {value}\n" for name, value in rest)
     whole = read_plan(table % "spike" + 'parameters.n = "1e3:1e5:3:log"\n' + written)
     assert [cell.identity() for _, cell in few] == [cell.identity() for _, cell in whole]
-    assert few.taken == {"sweep 1": {"spike": {name: str(value) for name, value in rest}}}
-    assert whole.taken == {}
+    assert few.reference_defaults == {"sweep 1": {"spike": {name: str(value) for name, value in rest}}}
+    assert whole.reference_defaults == {}
     for name, kind in CONSTRUCTIONS.items():
         ((_, cell),) = read_plan(table % name)
         assert cell.parameters == {
@@ -243,9 +244,12 @@ def test_tables_have_different_names() -> None:
 
 
 def test_a_plan_that_is_too_large_is_refused() -> None:
-    axes = 'a1 = "0.5:1.5:100000", c = "0.1:0.2:1000"'
-    table = '[[sweep]]\nconstruction = "spike"\nparameters = { n = 1000, ' + axes + " }"
-    with pytest.raises(UsageError, match="200,000,000 cells, more than 10,000,000"):
+    """Also if it has few points, and many seeds for each of them."""
+    axes = 'n = 1000, a1 = "0.5:1.5:10000"'
+    table = (
+        f'[[sweep]]\nconstruction = "spike"\nengine = "dense"\nseeds = "0:9999"\nparameters = {{ {axes} }}'
+    )
+    with pytest.raises(UsageError, match="plan has 200,000,000 cells, more than 10,000,000"):
         read_plan(HEAD + table)
 
 
@@ -259,7 +263,7 @@ def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Pat
     done = subprocess.run(
         [sys.executable, "-c", f"{script}read_plan({text!r})"], capture_output=True, text=True, check=False
     )
-    assert f"say so: `allow` mine_for_plans:attend{words}" in done.stderr
+    assert f"allow it: `allow` mine_for_plans:attend{words}" in done.stderr
     assert "imported" not in done.stderr
 
 
@@ -360,7 +364,7 @@ PIECES = st.sampled_from(
 @given(st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=100)))
 def test_statements_are_what_the_parser_takes_them_for(text: str) -> None:
     """Of a text that TOML's own parser takes, it takes each statement, and no key is without a line."""
-    found = list(statements(text))
+    found = list(split_statements(text))
     rows = text.split("\n")
     assert all(rows[each.line - 1].startswith(each.text.split("\n")[0]) for each in found)
     try:
@@ -428,36 +432,49 @@ def test_a_key_nested_without_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "cells"),
+    ("table", "complaint"),
     [
-        ('parameters = { n = 1000, a1 = "0:1:1000000", c = "0:1:1000000" }', "2,000,000,000,000"),
-        ('engine = "dense"\nseeds = "0:999999999999"\nparameters.n = 1000', "2,000,000,000,000"),
-        (f"parameters = {{ a0 = {[0] * 3000}, a1 = {[1] * 3000}, n = 1000 }}", "18,000,000"),
-        (f"construction = {['spike'] * 3000}\nparameters = {{ n = {[1000] * 3000} }}", "18,000,000"),
+        (
+            'parameters = { n = 1000, a1 = "0:1:1000000", c = "0:1:1000000" }',
+            "line 12: this makes 1,000,000,000,000 points, more than 10,000,000",
+        ),
+        ('engine = "dense"\nseeds = "0:999999999999"\nparameters.n = 1000', "seeds = 0:999999999999 is"),
     ],
 )
-def test_cells_are_counted_before_any_is_made(
-    table: str, cells: str, monkeypatch: pytest.MonkeyPatch
+def test_points_are_counted_before_any_is_made(
+    table: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("separatrix.sweeps.plan.read_table", lambda *_: pytest.fail("the table was read"))
-    named = "" if "construction" in table else 'construction = "spike"\n'
-    with pytest.raises(UsageError, match=f"plan has {cells} cells, more than 10,000,000"):
-        read_plan(f"{HEAD}[[sweep]]\n{named}{table}")
+    make = "separatrix.sweeps.verdict_table.read_values"
+    monkeypatch.setattr(make, lambda *_: pytest.fail("points were made")) if "points" in complaint else None
+    with pytest.raises(UsageError, match=complaint):
+        read_plan(f'{HEAD}[[sweep]]\nconstruction = "spike"\n{table}')
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        f"construction = 'spike'\nparameters = {{ a0 = {[0] * 3000}, a1 = {[1] * 3000}, n = 1000 }}",
+        f"construction = {['spike'] * 3000}\nparameters = {{ n = {[1000] * 3000} }}",
+        f"construction = 'spike'\nparameters = {{ n = 1000, form = {['ones'] * 3000} }}",
+    ],
+)
+def test_values_that_are_repeated_count_once(table: str) -> None:
+    assert read_plan(f"{HEAD}[[sweep]]\n{table}").count == 2
 
 
 def test_mechanisms_are_counted_before_any_is_made() -> None:
     many = '{ name = "power", beta = "1:2:1000000" }'
-    with pytest.raises(UsageError, match="names 1,000,001 mechanisms"):
+    with pytest.raises(UsageError, match="line 2: this makes 1,000,000 mechanisms, more than 100,000"):
         read_plan(HEAD.replace('"linear"', many) + 'n = 1000\n[[sweep]]\nconstruction = "spike"')
 
 
-CELL = Cell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "closed", "0.01", None, "c0de")
+CELL = VerdictCell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "closed", "0.01", None, "c0de")
 
 
 def test_an_identity_is_the_same_on_every_machine_and_day() -> None:
     asked = '["spike","softmax",{"a1":"1.2","n":"1000"},"closed","0.01",null]'
-    spelled = f'[2,"verdict",{asked},"c0de"]'
-    assert CELL.id == hashlib.sha256(spelled.encode()).hexdigest()[:32] == "f9425a08c75e3b8d5359720f742b1086"
+    spelled = f'[1,"verdict",{asked},"c0de"]'
+    assert CELL.id == hashlib.sha256(spelled.encode()).hexdigest()[:32] == "84dfe5ed24625fc7671770df3004f25d"
 
 
 @pytest.mark.parametrize(
@@ -468,16 +485,16 @@ def test_an_identity_is_the_same_on_every_machine_and_day() -> None:
         {"parameters": {"n": "1000", "a1": "1.3"}},
         {"engine": "auto"},
         {"delta": "0.02"},
-        {"draws": Draws(400, 0, 0.95, "float64", False)},
-        {"draws": Draws(400, 1, 0.95, "float64", False)},
-        {"draws": Draws(400, 0, 0.95, "float32", False)},
-        {"draws": Draws(400, 0, 0.95, "float64", True)},
+        {"draws": DrawSettings(400, 0, 0.95, "float64", False)},
+        {"draws": DrawSettings(400, 1, 0.95, "float64", False)},
+        {"draws": DrawSettings(400, 0, 0.95, "float32", False)},
+        {"draws": DrawSettings(400, 0, 0.95, "float64", True)},
         {"code": "c0df"},
     ],
 )
 def test_whatever_determines_a_result_is_in_its_identity(changed: dict[str, object]) -> None:
     fresh = {name: value for name, value in vars(CELL).items() if name != "id"}
-    assert Cell(**{**fresh, **changed}).id != CELL.id
+    assert VerdictCell(**{**fresh, **changed}).id != CELL.id
 
 
 def test_spelling_and_order_do_not_matter() -> None:
@@ -528,109 +545,78 @@ def test_packages_of_another_environment_are_installed(
     (tmp_path / folder).mkdir()
     (tmp_path / folder / f"helper_in_{folder[:4]}.py").write_text("x = 1")
     monkeypatch.syspath_prepend(tmp_path / folder)
-    assert code_module._is_local(f"helper_in_{folder[:4]}") is local
+    assert code_module._is_installed(f"helper_in_{folder[:4]}") is not local
+
+
+def clear_caches() -> None:
+    """Read sources again, as a new process does."""
+    code_module.hash_code.cache_clear()
+    code_module._read_source.cache_clear()
 
 
 @pytest.fixture
-def forgotten() -> Iterator[None]:
-    """Nothing of what was read of modules is remembered, before or after."""
-    for remembered in (code_module._digest, code_module._module):
-        remembered.cache_clear()
+def fresh_sources() -> Iterator[None]:
+    clear_caches()
     yield
-    for remembered in (code_module._digest, code_module._module):
-        remembered.cache_clear()
+    clear_caches()
 
 
-@pytest.mark.usefixtures("forgotten")
-def test_the_code_of_a_mechanism_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("fresh_sources")
+def test_the_code_of_a_mechanism_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changing one mechanism changes its code, and that of no other."""
     softmax, gla = mechanism_named("softmax"), mechanism_named("gla")
     before = code_version(Spike, softmax), code_version(Spike, gla)
-    real = code_module.source_of
+    find_file = code_module._find_own_file
+    changed_file = tmp_path / "gla.py"
+    changed_file.write_text("changed = True\n")
 
-    def changed(name: str) -> str | None:
-        return "changed = True" if name == "separatrix.mechanisms.recurrent.gla" else real(name)
+    def find_changed_file(name: str) -> Path | None:
+        return changed_file if name == "mechanisms.recurrent.gla" else find_file(name)
 
-    monkeypatch.setattr(code_module, "source_of", changed)
-    code_module._digest.cache_clear()
-    code_module._module.cache_clear()
+    monkeypatch.setattr(code_module, "_find_own_file", find_changed_file)
+    clear_caches()
     assert code_version(Spike, softmax) == before[0]
     assert code_version(Spike, gla) != before[1]
 
 
-@pytest.mark.usefixtures("forgotten")
+@pytest.mark.usefixtures("fresh_sources")
+def test_the_code_includes_the_version_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = code_version(Spike, mechanism_named("softmax"))
+    monkeypatch.setattr(code_module, "version", lambda _: "999")
+    clear_caches()
+    assert code_version(Spike, mechanism_named("softmax")) != before
+
+
+@pytest.mark.usefixtures("fresh_sources")
 def test_the_code_of_a_users_own_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays that of the code that this process has loaded; a new process has that of the new file."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "own_of_plans.py").write_text("def attend(q, k, v):\n    return v\n")
+    file = tmp_path / "own_of_plans.py"
+    file.write_text("def attend(q, k, v):\n    return v\n")
     mechanism = mechanism_from("own_of_plans:attend")
     before = code_version(Spike, mechanism)
-    (tmp_path / "own_of_plans.py").write_text("def attend(q, k, v):\n    return v + 1\n")
-    code_module._digest.cache_clear()
-    code_module._module.cache_clear()
+    file.write_text("def attend(q, k, v):\n    return v + 1\n")
+    assert code_version(Spike, mechanism) == before
+    clear_caches()
     assert code_version(Spike, mechanism) != before
+    file.write_text("def attend(q, k, v):\n    return v\n")
+    clear_caches()
+    assert code_version(Spike, mechanism) == before
 
 
-WRITTEN = '''
-"""Attention that returns the values."""
-SCALE = 1
-"""What they are multiplied by."""
-
-def attend(q, k, v):
-    """As they are."""
-    return SCALE * v  # nothing else
-
-class Other:
-    """Only described."""
-'''
-
-
-@pytest.mark.usefixtures("forgotten")
-@pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [
-        ("# nothing else", "# at all", True),
-        ('"""As they are."""', '"""As they were."""', True),
-        ('    """As they are."""\n', "", True),
-        ('"""Attention that returns', '"""Attention: returns', True),
-        ('"""What they are multiplied by."""', "", True),
-        ('"""Only described."""', '"""Described only."""', True),
-        ("SCALE * v", "(SCALE  *  v)", True),
-        ("SCALE = 1", "SCALE = 2", False),
-        ("SCALE = 1", "SCALE = 1.0", False),
-        ("SCALE = 1", "SCALE: int = 1", False),
-        ("(q, k, v)", "(q, v, k)", False),
-        ("SCALE * v", "SCALE * k", False),
-        ("SCALE * v", "SCALE * v * v", False),
-        ('    """Only described."""', "    pass", False),
-    ],
-)
-def test_comments_and_docstrings_are_not_in_the_code(
-    old: str, new: str, same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("fresh_sources")
+def test_line_ends_are_not_in_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout on Windows has the same code."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    texts = WRITTEN, WRITTEN.replace(old, new)
-    assert texts[0] != texts[1]
-    found = []
-    for text in texts:
-        (tmp_path / "written_of_plans.py").write_text(text)
-        code_module._module.cache_clear()
-        found.append(modules(["written_of_plans"])["written_of_plans"].digest)
-    assert (found[0] == found[1]) is same
+    digests = set()
+    for end in (b"\n", b"\r\n"):
+        (tmp_path / "ends_of_plans.py").write_bytes(end.join((b"def attend(q, k, v):", b"    return v", b"")))
+        clear_caches()
+        digests.add(find_sources(["ends_of_plans"])["ends_of_plans"])
+    assert len(digests) == 1
 
 
-@pytest.mark.usefixtures("forgotten")
-def test_docstrings_that_a_module_reads_are_in_its_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = []
-    for docstring in ("2", "3"):
-        (tmp_path / "reads_of_plans.py").write_text(f'"""{docstring}"""\nSCALE = float(__doc__)\n')
-        code_module._module.cache_clear()
-        found.append(modules(["reads_of_plans"])["reads_of_plans"].digest)
-    assert found[0] != found[1]
-
-
-@pytest.mark.usefixtures("forgotten")
+@pytest.mark.usefixtures("fresh_sources")
 @pytest.mark.parametrize("changed", ["scale.py", "beside_of_plans.py", "package_of_plans/__init__.py"])
 def test_what_a_users_own_mechanism_imports_is_in_it(
     changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -651,14 +637,51 @@ def test_what_a_users_own_mechanism_imports_is_in_it(
     files = {"scale.py": folder / "scale.py", "beside_of_plans.py": tmp_path / f"beside_{name}.py"}
     file = files.get(changed, folder / "__init__.py")
     file.write_text(file.read_text() + "THREE = 3\n")
-    code_module._digest.cache_clear()
-    code_module._module.cache_clear()
+    clear_caches()
     assert code_version(Spike, mechanism) != before
-    found = modules({*code_module.ROOTS, f"{name}.own"})
-    assert not {"math", "torch"} & set(found)
+    sources = find_sources({*code_module.VERDICT_MODULES, f"{name}.own"})
+    assert not {"math", "torch"} & set(sources)
 
 
-@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize(
+    ("statement", "modules"),
+    [
+        ("import a", ["a"]),
+        ("import a.b as x, c", ["a.b", "c"]),
+        ("from a import b", ["a"]),
+        ("from .a import (\n    b,  # why\n    c as d,\n)", [".a"]),
+        ("    from . import a", ["."]),
+        ("if x:\n    import a  # why", ["a"]),
+        ("\timport a; b", ["a"]),
+        ("x = 'import a'", []),
+        ("# import a", []),
+        ("important = 1", []),
+    ],
+)
+def test_import_statements_are_recognised(statement: str, modules: list[str]) -> None:
+    assert [module for module, _ in code_module._find_imports(f"x = 0\n{statement}\ny = 1\n")] == modules
+
+
+def test_imports_are_those_of_the_syntax_tree() -> None:
+    """In all of our own sources, which have every form of import statement."""
+    for file in sorted(code_module.SOURCES.rglob("*.py")):
+        text = file.read_text()
+        expected = set()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                expected |= {(alias.name, None) for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                expected |= {(module, alias.name) for alias in node.names}
+        found = {
+            pair
+            for module, names in code_module._find_imports(text)
+            for pair in ([(module, name) for name in names] or [(module, None)])
+        }
+        assert expected <= found, file
+
+
+@pytest.mark.usefixtures("fresh_sources")
 def test_the_code_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mechanism of another package, registered under a name without its module."""
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -666,21 +689,20 @@ def test_the_code_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     mechanism = wrap(import_module("plugin_of_plans").attend, "registered")
     before = code_version(Spike, mechanism)
     (tmp_path / "plugin_of_plans.py").write_text("def attend(q, k, v):\n    return 2 * v\n")
-    code_module._digest.cache_clear()
-    code_module._module.cache_clear()
+    clear_caches()
     assert code_version(Spike, mechanism) != before
 
 
 def test_the_sources_behind_a_cell_are_all_there_and_no_others() -> None:
-    found = modules({*code_module.ROOTS, "separatrix.mechanisms.hybrid.window_linear"})
+    sources = find_sources({*code_module.VERDICT_MODULES, "separatrix.mechanisms.hybrid.window_linear"})
     assert {
         "separatrix.exact.engines.closed",
         "separatrix.exact.engines.sampling",
         "separatrix.core.numbers.exact",
-    } <= set(found)
-    assert "separatrix.mechanisms.features.elu" in found
-    assert not {name for name in found if name.startswith(("separatrix.pages", "separatrix.sweeps.store"))}
-    assert "separatrix.mechanisms.recurrent.gla" not in found
+    } <= set(sources)
+    assert "separatrix.mechanisms.features.elu" in sources
+    assert not {name for name in sources if name.startswith(("separatrix.pages", "separatrix.sweeps.store"))}
+    assert "separatrix.mechanisms.recurrent.gla" not in sources
 
 
 def test_the_shipped_plan_is_what_reproduce_computes() -> None:

@@ -24,11 +24,16 @@ from separatrix.sweeps import backlog as backlog_module
 from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.progress import Progress
 from separatrix.sweeps.run import run
-from separatrix.sweeps.store import Status, Store, frame, open_store
-from separatrix.sweeps.store.claims import BEAT, LEASE, Claims
-from separatrix.sweeps.store.processes import has_ended, this_process
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.work import Back
+from separatrix.sweeps.store import CellStatus, Store, frame, open_store
+from separatrix.sweeps.store.leases import (
+    LEASE_SECONDS,
+    RENEWAL_SECONDS,
+    Leases,
+    describe_process,
+    is_process_gone,
+)
+from separatrix.sweeps.verdict_cells import VerdictCell
+from separatrix.sweeps.work import BatchResults
 from stored import failed, row
 from sweep_tools import HEAD, HERE, SMALL, Inline, Instant, evaluate
 
@@ -62,102 +67,106 @@ def store(url: str) -> Store:
     return open_store(url, create=True)
 
 
-def later(store: Store, seconds: float) -> None:
-    """As if every run had given its last sign of life so much earlier."""
+def age_leases(store: Store, seconds: float) -> None:
+    """Change leases as if they had been renewed so many seconds earlier."""
     with store.writing() as connection:
-        connection.execute(text("UPDATE separatrix_runs SET until = until - :s"), {"s": seconds})
+        connection.execute(text("UPDATE separatrix_leases SET until = until - :s"), {"s": seconds})
 
 
-def taken(store: Store) -> tuple[int, int]:
-    """How many runs and claims there are."""
+def count_leases(store: Store) -> tuple[int, int]:
+    """The number of runs with leases, and of leases."""
     with store.reading() as connection:
-        tables = ("separatrix_runs", "separatrix_claims")
-        first, second = (connection.scalar(text(f"SELECT count(*) FROM {name}")) for name in tables)
-    return int(first or 0), int(second or 0)
+        counts = text("SELECT count(DISTINCT run), count(*) FROM separatrix_leases")
+        runs, leases = connection.execute(counts).one()
+    return runs, leases
 
 
 def test_a_cell_has_one_owner(store: Store) -> None:
-    one, two = Claims(store), Claims(store)
-    assert one.take(IDS[:20], 40).mine == set(IDS[:20])
-    assert two.take(IDS[10:30], 40).mine == set(IDS[20:30])
-    assert one.take(IDS[15:25], 40).mine == set(IDS[15:20]), "what it has, it may take again"
-    assert (one.held(IDS), two.held(IDS)) == (set(IDS[20:30]), set(IDS[:20]))
-    assert two.take(IDS, 3).mine == set(IDS[20:23]), "no more than it asked for, the first that are free"
-    assert two.take(IDS[30:], 3).mine == set(IDS[30:33])
+    one, two = Leases(store), Leases(store)
+    assert one.acquire(IDS[:20], 40).mine == set(IDS[:20])
+    assert two.acquire(IDS[10:30], 40).mine == set(IDS[20:30])
+    assert one.acquire(IDS[15:25], 40).mine == set(IDS[15:20]), "what it has, it may take again"
+    assert (one.find_others(IDS), two.find_others(IDS)) == (set(IDS[20:30]), set(IDS[:20]))
+    assert two.acquire(IDS, 3).mine == set(IDS[20:23]), "no more than it asked for, the first that are free"
+    assert two.acquire(IDS[30:], 3).mine == set(IDS[30:33])
     two.release()
-    two.take(IDS[20:30], 40)
+    two.acquire(IDS[20:30], 40)
     one.release()
-    assert two.held(IDS) == set()
-    assert two.take(IDS, 40).mine == set(IDS)
+    assert two.find_others(IDS) == set()
+    assert two.acquire(IDS, 40).mine == set(IDS)
     two.release()
-    assert taken(store) == (0, 0)
+    assert count_leases(store) == (0, 0)
 
 
 def test_what_is_stored_is_nobodys(store: Store) -> None:
-    one, two = Claims(store), Claims(store)
-    one.take(IDS[:5], 40)
+    one, two = Leases(store), Leases(store)
+    one.acquire(IDS[:5], 40)
     store.add(row(i) for i in range(3))
-    assert taken(store) == (1, 2)
-    found = two.take(IDS[:6], 40)
-    assert (found.mine, found.stored) == ({IDS[5]}, dict.fromkeys(IDS[:3], Status.DONE))
-    assert taken(store) == (2, 3)
+    assert count_leases(store) == (1, 2)
+    found = two.acquire(IDS[:6], 40)
+    assert (found.mine, found.stored) == ({IDS[5]}, dict.fromkeys(IDS[:3], CellStatus.DONE))
+    assert count_leases(store) == (2, 3)
 
 
 def test_what_failed_is_tried_again_by_one_sweep_only(store: Store) -> None:
     store.add([failed(0), failed(1)])  # on 2 January 2026
-    assert Claims(store).take(IDS[:1], 40).stored == {IDS[0]: Status.FAILED}
-    again = Claims(store)
-    assert again.take(IDS[:1], 40, since="2026-01-02T04:00:00+00:00").mine == {IDS[0]}
-    assert again.take(IDS[1:2], 40, since="2026-01-02T03:00:00+00:00").stored == {IDS[1]: Status.FAILED}
+    assert Leases(store).acquire(IDS[:1], 40).stored == {IDS[0]: CellStatus.FAILED}
+    again = Leases(store)
+    assert again.acquire(IDS[:1], 40, since="2026-01-02T04:00:00+00:00").mine == {IDS[0]}
+    assert again.acquire(IDS[1:2], 40, since="2026-01-02T03:00:00+00:00").stored == {
+        IDS[1]: CellStatus.FAILED
+    }
 
 
 def test_a_run_that_is_silent_has_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = Claims(store), Claims(store)
-    one.take(IDS[:20], 40)
-    later(store, LEASE - 5)
-    assert two.take(IDS[:10], 40).mine == set()
-    later(store, 10)
-    assert two.held(IDS) == set()
-    assert two.take(IDS[:10], 40).mine == set(IDS[:10])
-    clock = time.monotonic() + BEAT + 1
+    one, two = Leases(store), Leases(store)
+    one.acquire(IDS[:20], 40)
+    age_leases(store, LEASE_SECONDS - 5)
+    assert two.acquire(IDS[:10], 40).mine == set()
+    age_leases(store, 10)
+    assert two.find_others(IDS) == set()
+    assert two.acquire(IDS[:10], 40).mine == set(IDS[:10])
+    clock = time.monotonic() + RENEWAL_SECONDS + 1
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     one.renew()
-    assert two.held(IDS) == set(IDS[10:20]), "it lives, but for what was taken from it"
+    assert two.find_others(IDS) == set(IDS[10:20]), "it lives, but for what was taken from it"
     two.renew()
-    assert one.held(IDS) == set(IDS[:10])
+    assert one.find_others(IDS) == set(IDS[:10])
 
 
 def test_a_sign_of_life_from_the_future_is_none(store: Store) -> None:
     """A clock that was ahead and was set right keeps nobody waiting."""
-    one, two = Claims(store), Claims(store)
-    one.take(IDS, 40)
-    later(store, -1e6)
-    assert two.held(IDS) == set()
-    assert two.take(IDS, 40).mine == set(IDS)
+    one, two = Leases(store), Leases(store)
+    one.acquire(IDS, 40)
+    age_leases(store, -1e6)
+    assert two.find_others(IDS) == set()
+    assert two.acquire(IDS, 40).mine == set(IDS)
 
 
 def test_a_run_that_was_killed_on_this_machine_has_nothing(url: str, store: Store) -> None:
     child = os.fork()
     if child == 0:
         with suppress(BaseException):
-            Claims(open_store(url)).take(IDS[:10], 40)
+            Leases(open_store(url)).acquire(IDS[:10], 40)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # nobody has asked for its exit code yet
-    one = Claims(store)
-    assert one.held(IDS) == set(IDS[:10])
-    one.bury()
-    assert one.held(IDS) == set()
-    assert taken(store) == (0, 0)
+    one = Leases(store)
+    assert one.find_others(IDS) == set(IDS[:10])
+    one.release_dead_runs()
+    assert one.find_others(IDS) == set()
+    assert count_leases(store) == (0, 0)
     os.waitpid(child, 0)
 
 
 def test_processes_are_known_by_more_than_their_number() -> None:
-    here = this_process()
+    here = describe_process()
     machine, number, began = here.split(" ")
-    assert not has_ended(here)
-    assert has_ended(f"{machine} {number} {int(began) - 1}"), "another process had the number before"
-    assert not has_ended(f"elsewhere {number} {int(began) - 1}"), "what is on other machines cannot be seen"
-    assert not has_ended("")
+    assert not is_process_gone(here)
+    assert is_process_gone(f"{machine} {number} {int(began) - 1}"), "another process had the number before"
+    assert not is_process_gone(f"elsewhere {number} {int(began) - 1}"), (
+        "what is on other machines cannot be seen"
+    )
+    assert not is_process_gone("")
 
 
 class Logged(Inline):
@@ -167,7 +176,7 @@ class Logged(Inline):
         super().__init__()
         self.file = file
 
-    def compute(self, cells: Sequence[Cell]) -> Back | None:
+    def compute(self, cells: Sequence[VerdictCell]) -> BatchResults | None:
         with self.file.open("a") as log:
             log.write(json.dumps([cell.id for cell in cells]) + "\n")
         time.sleep(0.005)
@@ -184,14 +193,14 @@ def answers(plan: Plan) -> dict[str, tuple[object, ...]]:
     """The numbers of every cell, computed alone."""
     found = {cell.id: next(evaluate([cell], HERE))[0] for _, cell in plan}
     assert len(found) == CELLS
-    known = {id_: {"status": answer.status, **answer.found} for id_, answer in found.items()}
+    known = {id_: {"status": answer.status, **answer.findings} for id_, answer in found.items()}
     return {id_: tuple(answer.get(name) for name in NAMES) for id_, answer in known.items()}
 
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "PATIENCE", 0.02)
-    monkeypatch.setattr(backlog_module, "GLANCE", 0.02)
+    monkeypatch.setattr(run_module, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(backlog_module, "LOOK_SECONDS", 0.02)
 
 
 def sweeping(plan: Plan, url: str, log: Path) -> int:
@@ -227,7 +236,7 @@ def test_eight_sweeps_at_once_compute_each_cell_once(
     assert set(computed.values()) == {1}
     store = open_store(url)
     assert numbers(store) == answers
-    assert taken(store) == (0, 0)
+    assert count_leases(store) == (0, 0)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -253,16 +262,16 @@ def test_a_sweep_waits_for_what_another_computes(store: Store) -> None:
     plan = read_plan(SMALL)
     cells = list(dict.fromkeys(cell.id for _, cell in plan))
     by_id = {cell.id: cell for _, cell in plan}
-    other, executor, told = Claims(store), Instant(), list[int]()
-    other.take(cells[:17], 17)
+    other, executor, told = Leases(store), Instant(), list[int]()
+    other.acquire(cells[:17], 17)
 
     def tell(so_far: Progress) -> None:
         told.append(so_far.elsewhere)
         if so_far.elsewhere == 17 and so_far.finished == plan.count - 17:
-            assert not any(cell.id in cells[:17] for batch in executor.taken for cell in batch.cells)
+            assert not any(cell.id in cells[:17] for batch in executor.taken for cell in batch.items)
             five = [by_id[id_] for id_ in cells[:5]]
             ((answer,),) = evaluate(five[:1], HERE)
-            store.add((cell.id, cell.asked(), answer) for cell in five)
+            store.add((cell.id, cell.row(), answer) for cell in five)
             other.release()
 
     done = run(plan, store, executor, tell=tell)
@@ -270,15 +279,15 @@ def test_a_sweep_waits_for_what_another_computes(store: Store) -> None:
     assert (done.shared, done.elsewhere) == (5, 0)
     assert done.finished == plan.count
     assert frame(store).height == len(cells)
-    computed = Counter(cell.id for batch in executor.taken for cell in batch.cells)
+    computed = Counter(cell.id for batch in executor.taken for cell in batch.items)
     assert set(computed) == set(cells[5:])
     assert set(computed.values()) == {1}
 
 
 def test_stopping_does_not_wait_for_others(store: Store) -> None:
     plan, stop = read_plan(SMALL), threading.Event()
-    other = Claims(store)
-    other.take([cell.id for _, cell in plan][:17], 17)
+    other = Leases(store)
+    other.acquire([cell.id for _, cell in plan][:17], 17)
 
     def tell(so_far: Progress) -> None:
         if so_far.elsewhere and so_far.finished == plan.count - 17:
@@ -286,7 +295,7 @@ def test_stopping_does_not_wait_for_others(store: Store) -> None:
 
     done = run(plan, store, Instant(), tell=tell, stop=stop.is_set)
     assert (done.stopped, done.elsewhere) == (True, 17)
-    assert taken(store) == (1, 17)
+    assert count_leases(store) == (1, 17)
 
 
 def test_an_interrupt_leaves_what_was_taken_to_others(store: Store) -> None:
@@ -296,13 +305,13 @@ def test_an_interrupt_leaves_what_was_taken_to_others(store: Store) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(read_plan(SMALL), store, Interrupted())
-    assert taken(store) == (0, 0)
+    assert count_leases(store) == (0, 0)
 
 
 def test_the_line_says_what_others_compute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("separatrix.cli.sweep.QUIET", -1.0)
+    monkeypatch.setattr("separatrix.cli.sweep.LINE_SECONDS", -1.0)
     bar = Bar(None)
     bar.tell(Progress(total=100, kept=83, elsewhere=17))
     bar.tell(Progress(total=100, kept=99, elsewhere=1))

@@ -23,15 +23,21 @@ from expectations import run as command
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import mechanism_from
 from separatrix.pages.store import write_report
-from separatrix.sweeps.code import modules, training_code
-from separatrix.sweeps.estimate import estimate
+from separatrix.sweeps.code import TRAINING_MODULES, find_sources, training_code
+from separatrix.sweeps.estimate import CostBasis, estimate
 from separatrix.sweeps.run import run
 from separatrix.sweeps.run import run as run_of_sweeps
 from separatrix.sweeps.store import Checkpoint, Store, StoreError, open_store, results
-from separatrix.sweeps.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
+from separatrix.sweeps.store.files import (
+    list_files,
+    read_checkpoints,
+    read_curves,
+    read_file,
+    write_checkpoint,
+)
 from separatrix.sweeps.store.schema import files
 from separatrix.sweeps.training_runs import TrainingRun, training_run
-from separatrix.sweeps.work import Back, WorkList
+from separatrix.sweeps.work import BatchResults, WorkList
 from separatrix.sweeps.worker import work
 from separatrix.training.learning import RunConfig, build_model, score_model, train
 from separatrix.training.learning import checkpoint as checkpoint_file
@@ -73,7 +79,7 @@ class Turns(Inline):
         self.batch = self._waiting[0]
         return super().wait(seconds)
 
-    def compute(self, cells: Sequence[Any]) -> Back | None:
+    def compute(self, cells: Sequence[Any]) -> BatchResults | None:
         return work(cells, self.turn, self.batch.checkpoints)
 
 
@@ -81,7 +87,7 @@ def kept(store: Store) -> list[dict[str, Any]]:
     """All that was trained, but for when and where, with the files beside."""
     found = []
     for each in results(store, kind="training").drop(WITHOUT).iter_rows(named=True):
-        names = file_names(store, each["id"])
+        names = list_files(store, each["id"])
         found.append({**each, "files": {name: read_file(store, each["id"], name) for name in names}})
     return found
 
@@ -105,7 +111,7 @@ def test_runs_are_kept_with_all_that_they_found(
         alone.parameter_count,
         alone.state_bytes,
     )
-    assert file_names(store, row["id"]) == ["curves.parquet", "weights.npz"]
+    assert list_files(store, row["id"]) == ["curves.parquet", "weights.npz"]
     curves = read_curves(store, row["id"])
     assert curves.rows() == list(alone.curves.rows())
     model = build_model(needle(), "softmax", setting, 7)
@@ -149,7 +155,7 @@ def test_the_identity_is_what_determines_a_run() -> None:
     ]
     assert len({first.id, *(each.id for each in others)}) == len(others) + 1
     assert trained(start="witness:1.0").id == trained(start="witness").id
-    assert first.code_here() == first.code
+    assert first.current_code() == first.code
 
 
 def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
@@ -161,7 +167,7 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
         for witness in (False, True)
     }
     assert len(codes) == 8
-    found = modules(("separatrix.training.learning.loop", "separatrix.mechanisms.learned"))
+    sources = find_sources(TRAINING_MODULES)
     for name in (
         "layers.attention",
         "layers.model",
@@ -169,14 +175,14 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
         "training.tasks.setting",
         "mechanisms.learned",
     ):
-        assert f"separatrix.{name}" in found
+        assert f"separatrix.{name}" in sources
     for name in (
         "training.tasks.needle",
         "training.learning.witnesses",
         "mechanisms.kernels.softmax",
         "sweeps.code",
     ):
-        assert f"separatrix.{name}" not in found
+        assert f"separatrix.{name}" not in sources
 
 
 def test_runs_that_are_handed_back_end_as_if_they_were_not(store: Store, tmp_path: Path) -> None:
@@ -184,7 +190,7 @@ def test_runs_that_are_handed_back_end_as_if_they_were_not(store: Store, tmp_pat
     run(runs(), whole, Inline())
     assert run(runs(), store, Turns()).done == 5
     assert kept(store) == kept(whole)
-    assert checkpoints(store, [work.id for _, work in runs()]) == {}
+    assert read_checkpoints(store, [work.id for _, work in runs()]) == {}
 
 
 @pytest.mark.exhaustive
@@ -202,7 +208,7 @@ def test_killed_training_goes_on_from_its_checkpoints(store: Store, url: str, tm
     left = [cell for (cell,) in store.select(asked)]
     assert left
     chosen = WorkList("rest", tuple((part, work) for part, work in runs(LONG) if work.id in left[:1]))
-    began = {cell: found.seconds for cell, found in checkpoints(store, left).items()}
+    began = {cell: found.seconds for cell, found in read_checkpoints(store, left).items()}
     run(chosen, store, Turns(60.0))
     whole = open_store(f"sqlite:///{tmp_path / 'whole.db'}", create=True)
     run(chosen, whole, Inline())
@@ -221,7 +227,7 @@ def test_faults_are_results_of_their_own_and_the_rest_goes_on(
         older.setattr(checkpoint_file, "VERSION", 0)
         (left,) = work([other], 0.0)
         assert isinstance(left, Checkpoint)
-    keep_checkpoint(store, other.id, left)
+    write_checkpoint(store, other.id, left)
     plan = WorkList("faults", tuple(("a", each) for each in (bad, other, nothing, good)))
     done = run(plan, store, Turns())
     assert (done.done, done.failed, done.refused) == (1, 2, 1)
@@ -232,7 +238,7 @@ def test_faults_are_results_of_their_own_and_the_rest_goes_on(
         bad.mechanism: f"{bad.mechanism} fails in backward, at step 1: RuntimeError: no gradient here",
         "softmax": "the checkpoint has version 0, and this program reads version 1; continue with the "
         "program that wrote it, or start again with --retry-failed",
-        "elu": "no weights are written down for elu on needle n=8",
+        "elu": "there are no constructed weights for elu on needle n=8",
     }
     again = run(WorkList("again", (("a", other),)), store, Inline(), retry_failed=True)
     assert (again.done, again.failed) == (1, 0)
@@ -242,11 +248,11 @@ def test_a_full_disk_while_checkpointing_is_no_end(store: Store, monkeypatch: py
     def full(*_: object) -> None:
         raise StoreError("the store cannot grow: the disk is full")
 
-    monkeypatch.setattr(sys.modules[run_of_sweeps.__module__], "keep_checkpoint", full)
+    monkeypatch.setattr(sys.modules[run_of_sweeps.__module__], "write_checkpoint", full)
     done = run(runs(), store, Turns())
     assert (done.done, done.failed) == (5, 0)
     assert done.notes[0] == (
-        "a checkpoint of the training of softmax on needle is not kept, and it goes on without: the store "
+        "a checkpoint of the training of softmax on needle could not be stored: the store "
         "cannot grow: the disk is full"
     )
     assert len(done.notes) == 2
@@ -288,7 +294,7 @@ def test_a_perturbed_witness_is_where_a_run_begins(store: Store) -> None:
 
 def test_a_report_shows_the_runs_of_a_sweep(store: Store, url: str, tmp_path: Path) -> None:
     failing = ("first", trained("training_plan:broken"))
-    run(replace(runs(), works=(*runs().works, failing)), store, Inline())
+    run(replace(runs(), items=(*runs().items, failing)), store, Inline())
     written = write_report(store, tmp_path / "report")
     assert written.cells == {"done": 5, "failed": 1}
     assert [path.name for path in written.tables] == ["results.csv", "results.parquet", "training.csv"]
@@ -310,12 +316,12 @@ def test_a_report_bears_what_is_no_run_of_ours(store: Store, tmp_path: Path) -> 
 
 def test_the_time_of_a_run_is_estimated_from_a_checkpoint() -> None:
     class Quarter(Turns):
-        def compute(self, cells: Sequence[Any]) -> Back | None:
+        def compute(self, cells: Sequence[Any]) -> BatchResults | None:
             (begun,) = work(cells[:1], 0.0)
             assert isinstance(begun, Checkpoint)
             return [replace(begun, seconds=30.0)]
 
     plan = WorkList("runs", tuple(("a", trained(seed=seed)) for seed in range(3)))
-    found = estimate(plan, None, Quarter(), 2)
-    assert (found.missing, found.tried, found.guessed) == (3, 1, 0)
-    assert found.seconds == pytest.approx(4 + 3 * 120 / 2, abs=0.1)  # a quarter of the steps took 30 s
+    found = estimate(plan, None, Quarter())
+    assert (found.missing, found.seconds_from) == (3, CostBasis(known=0, tried=1, guessed=0))
+    assert found.seconds == pytest.approx(4 + 3 * 120, abs=0.1)  # a quarter of the steps took 30 s

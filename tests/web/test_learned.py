@@ -15,7 +15,7 @@ from documents import require_document
 from explorer import Explorer, serving
 from separatrix.sweeps.store import open_store, results
 from separatrix.sweeps.store.schema import cells
-from separatrix.sweeps.store.seals import COLUMNS, sealed
+from stored import replace_row
 
 WORDS = ("n=8", "steps=4", "every=2", "width=8", "batch=8", "validation=32", "tests=50", "rates=0.01")
 TYPED = ("learn", "needle", "softmax,elu", *WORDS, "--seeds", "2", "--store", "runs.db", "--workers", "1")
@@ -74,8 +74,7 @@ def test_a_store_names_no_code(
     store = open_store(f"{tmp_path}/runs.db")
     with store.writing() as connection:
         for each in connection.execute(select(cells).where(cells.c.mechanism == "elu")).mappings().all():
-            new = {name: each[name] for name in COLUMNS} | {"mechanism": "mine:attend"}
-            connection.execute(cells.update().where(cells.c.id == each["id"]).values(**sealed(new)))
+            replace_row(store, connection, cells, {**each, "mechanism": "mine:attend"})
     with serving(f"{tmp_path}/runs.db") as found:
         shown = found.get("/learn/needle")
         assert [each["mechanism"] for each in shown["found"][0]["learned"]["mechanisms"]] == ["softmax"]

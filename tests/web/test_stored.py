@@ -20,7 +20,7 @@ from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run as run_plan
 from separatrix.sweeps.store import open_store
 from separatrix.sweeps.store.schema import cells, sweeps
-from separatrix.sweeps.store.seals import COLUMNS, sealed
+from stored import replace_row
 from sweep_tools import HEAD, SMALL, Instant
 
 MARKUP = '<img src=x onerror="window.owned=1">'
@@ -243,16 +243,14 @@ def test_without_a_store_and_where_there_is_none_the_page_says_so_and_makes_none
 
 
 def altered(folder: Path, **changed: Any) -> None:
-    """Cells and a sweep that say something else, under seals that are right."""
+    """Cells and a sweep that say something else, with the right checksums."""
     store = open_store(url_in(folder))
     with store.writing() as connection:
         for each in connection.execute(select(cells).limit(5)).mappings().all():
-            new = {name: each[name] for name in COLUMNS} | changed
-            new["parameters"] = {**new["parameters"], MARKUP: MARKUP}
-            connection.execute(cells.update().where(cells.c.id == each["id"]).values(**sealed(new)))
-        one = connection.execute(select(sweeps).where(sweeps.c.id == 1)).mappings().one()
-        new = {name: one[name] for name in ("id", "key", "started")} | {"name": MARKUP, "plan": MARKUP}
-        connection.execute(sweeps.update().where(sweeps.c.id == 1).values(**sealed(new, sweeps)))
+            new = {**each, **changed, "parameters": {**each["parameters"], MARKUP: MARKUP}}
+            replace_row(store, connection, cells, new)
+        sweep = connection.execute(select(sweeps).where(sweeps.c.id == 1)).mappings().one()
+        replace_row(store, connection, sweeps, {**sweep, "name": MARKUP, "plan": MARKUP})
 
 
 def test_texts_of_a_store_are_data(folder: Path, tmp_path: Path) -> None:

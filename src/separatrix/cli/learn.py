@@ -96,7 +96,7 @@ def learn(
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError, read_words
     from separatrix.pages.learned import page
-    from separatrix.sweeps.store import store_address
+    from separatrix.sweeps.store import parse_address
     from separatrix.training.tasks import Setting, task_named
 
     if plan is not None:
@@ -106,7 +106,7 @@ def learn(
             raise UsageError(f"a plan names its tasks; leave out {task}, or leave out `plan`")
         from separatrix.cli.learn_plan import run_plan
 
-        options = {"store": store_address(store), "workers": workers, "scheduler": scheduler}
+        options = {"store": parse_address(store), "workers": workers, "scheduler": scheduler}
         run_plan(plan, {**options, "allow": allow or (), "device": device}, out, as_json)
         return
     if out is not None or (task is None and not published):
@@ -118,13 +118,13 @@ def learn(
     if published:
         from separatrix.cli import published as ledger
 
-        run_options |= {"pilots": pilots, "store": store_address(store)}
+        run_options |= {"pilots": pilots, "store": parse_address(store)}
         names = [word for word in (task, mechanisms, *(words or [])) if word]
         with ending_early():
             ledger.published(names, run_options, out, as_json, option_names)
         return
     if task is None:
-        _report(store_address(store), out or REPORT, run_options, as_json)
+        _report(parse_address(store), out or REPORT, run_options, as_json)
         return
     if mechanisms is None or "=" in mechanisms.partition(":")[0]:
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
@@ -133,7 +133,7 @@ def learn(
     from separatrix.analysis.evidence.protocol import learn as run
     from separatrix.analysis.evidence.protocol import read_experiment
 
-    run_options |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
+    run_options |= {"pilots": pilots, "store": parse_address(store), "equal_state": equal_state}
     cost = _expect(read_experiment(task, mechanisms, parameters, seeds, pilots), workers)
     with announced("learn", cost, as_json), ending_early(), progress(as_json, "runs") as bar:
         result = run(task, mechanisms, parameters, **run_options, tell=bar.tell, hear=bar.hear)

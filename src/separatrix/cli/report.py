@@ -14,8 +14,7 @@ from separatrix.cli.terminal import console, new_table, plain, show, warn_of
 from separatrix.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from separatrix.pages.store import Written
-    from separatrix.sweeps.store.compare import Change, Comparison, SweepAnswer
+    from separatrix.sweeps.store.compare import Change, Comparison, StoreReport, SweepAnswer
 
 MOST_ROWS = 12
 
@@ -43,14 +42,14 @@ def report(
     from separatrix.sweeps.store import open_store
 
     store = open_store(url)
-    numbers = [None if name is None else store.sweep_named(name) for name in (sweep, against)]
+    numbers = [None if name is None else store.find_sweep(name) for name in (sweep, against)]
     with announced("report", f"curves, maps and tables of the cells in {out}; seconds to a minute", as_json):
         made = write_report(store, out, *numbers)
     show(made, as_json, lambda: _view(made))
-    warn_of(made.damage)
+    warn_of(made.damaged)
 
 
-def _view(made: Written) -> None:
+def _view(made: StoreReport) -> None:
     """Print where the page is, and what it is about."""
     to = console()
     what = "all stored cells" if made.sweep is None else f"sweep {made.name}, number {made.sweep}"
@@ -94,10 +93,11 @@ def compare(
 
     store = open_store(url)
     compared = compare_sweeps(store, one, other, None if other_url is None else open_store(other_url))
-    show(compared, as_json, lambda: _comparison_view(compared.found, compared.names))
-    for damage in compared.damages:
-        warn_of(damage)
-    raise typer.Exit(0 if compared.found.identical else 1)
+    names = (compared.one, compared.other)
+    show(compared, as_json, lambda: _comparison_view(compared.comparison, names))
+    for damaged in compared.damaged:
+        warn_of(damaged.damage)
+    raise typer.Exit(0 if compared.comparison.identical else 1)
 
 
 def _comparison_view(found: Comparison, names: tuple[str, str]) -> None:
@@ -130,7 +130,7 @@ def _comparison_view(found: Comparison, names: tuple[str, str]) -> None:
 
 
 def _cell(change: Change, common: Mapping[str, str]) -> str:
-    own = {name: value for name, value in change.asked.items() if name not in common}
+    own = {name: value for name, value in change.request.items() if name not in common}
     return f"{plain(change.mechanism)} on {plain(change.construction)}\n[dim]{plain(_words(own))}[/]"
 
 

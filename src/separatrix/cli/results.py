@@ -1,9 +1,9 @@
-"""`results`: query stored cells, and export them."""
+"""`results`: query and export stored cells."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,16 +14,19 @@ from separatrix.cli.streams import answer_stream
 from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, plain, warn_of
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
+    from rich.table import Table
 
     from separatrix.sweeps.store import Selection
 
-ROWS = 20
-"""Cells that are printed; files have them all."""
-MOST_COLUMNS = 4
-"""Parameters that get a column."""
-WIDEST_KEPT = 10
-"""Characters of a cell that are never put on two lines."""
+Row = dict[str, Any]
+MAX_ROWS = 20
+"""Cells that are printed; files have all of them."""
+MAX_COLUMNS = 4
+"""Parameters with a column of their own."""
+MAX_UNFOLDED = 10
+"""Characters of a cell that stay on one line."""
 
 
 def results(
@@ -32,9 +35,9 @@ def results(
         typer.Argument(metavar="NAME=VALUE...", help="Conditions: mechanism=softmax n=1e3:1e6 verdict=blind"),
     ] = None,
     store: StoreUrl = HERE,
-    sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep: its name or number.")] = None,
-    kind: Annotated[str, typer.Option(help="Which kind of work: verdict or training.")] = "verdict",
-    limit: Annotated[int | None, typer.Option(help="Show at most this many cells.")] = None,
+    sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep, by name or number.")] = None,
+    kind: Annotated[str, typer.Option(help="Kind of work: verdict or training.")] = "verdict",
+    limit: Annotated[int | None, typer.Option(help="Maximum number of cells.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_parquet: Annotated[
         bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")
@@ -42,12 +45,12 @@ def results(
     as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Write a file: .csv, .parquet or .json.")] = None,
 ) -> None:
-    """Query stored cells, and export them.
+    """Query and export stored cells.
 
-    A condition is a value, several separated by commas, or a range low:high. Its name is a parameter of
-    the construction, or one of: construction, mechanism, verdict, engine, asked, status, seed, draws,
+    A condition is a value, several values separated by commas, or a range low:high. Its name is a parameter
+    of the construction, or one of: construction, mechanism, verdict, engine, asked, status, seed, draws,
     distinguish, margin, bits, fire_d0, fire_d1, seconds, dtype, delta, code. Exit code 1: the store is
-    damaged; what is intact is shown, and a line on stderr says what is not.
+    damaged; intact cells are shown, and a line on stderr describes the damage.
 
     \b
     Example:
@@ -55,12 +58,14 @@ def results(
     """
     from separatrix.core.files.writing import require_writable, whole_file
     from separatrix.core.parameters import UsageError, read_words
-    from separatrix.sweeps.store import open_store, read_filter, selected
+    from separatrix.sweeps.store import open_store, read_filter, select_cells
     from separatrix.sweeps.store.export import ENDINGS, write
     from separatrix.sweeps.store.frame import require_known
 
-    chosen = [name for name, given in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if given]
-    if len(chosen) + (out is not None) > 1:
+    formats = [
+        ending for ending, is_set in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if is_set
+    ]
+    if len(formats) + (out is not None) > 1:
         raise UsageError("choose one of --csv, --json, --parquet and --out")
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit} leaves nothing; it must be at least 1")
@@ -68,106 +73,111 @@ def results(
         raise UsageError("Parquet is not for terminals; write --out results.parquet")
     if out is not None:
         require_writable(out, ENDINGS)
-    asked = read_filter(read_words(words or []), kind)
-    opened = open_store(store)
-    number = None if sweep is None else opened.sweep_named(sweep)
-    with selected(opened, asked, number, limit) as found:
-        if found.count == 0:
-            require_known(opened, asked)
+    wanted = read_filter(read_words(words or []), kind)
+    source = open_store(store)
+    number = None if sweep is None else source.find_sweep(sweep)
+    with select_cells(source, wanted, number, limit) as selection:
+        if selection.count == 0:
+            require_known(source, wanted)
         if out is not None:
             with whole_file(out) as file:
-                write(found, out.suffix, file)
-            typer.echo(f"{found.count:,} cells written to {out}")
-        elif chosen:
-            write(found, chosen[0], answer_stream().buffer)
+                write(selection, out.suffix, file)
+            typer.echo(f"{selection.count:,} cells written to {out}")
+        elif formats:
+            write(selection, formats[0], answer_stream().buffer)
         else:
-            _view(found, limit)
-    warn_of(found.scan.damage)
+            _view(selection, limit)
+    warn_of(selection.damage)
 
 
-def _view(found: Selection, limit: int | None) -> None:
-    """Print the first cells as a table, and how all of them came out."""
+def _view(selection: Selection, limit: int | None) -> None:
+    """Print the first cells as a table, and a summary of all."""
     out = console()
-    if found.count == 0:
-        out.print("no stored cell is like that")
+    if selection.count == 0:
+        out.print("no stored cell matches")
         return
-    came = ", ".join(
-        f"{count:,} [{COLOURS.get(word, 'red')}]{plain(word)}[/]" for word, count in found.words.most_common()
+    counts = ", ".join(
+        f"{count:,} [{COLOURS.get(word, 'red')}]{plain(word)}[/]"
+        for word, count in selection.words.most_common()
     )
-    cut = " (there may be more: --limit)" if found.count == limit else ""
-    out.print(f"{counted_cells(found.count)}{cut}: {came}")
-    shown, rows = next(found.frames(limit or ROWS)), limit or ROWS
-    spreads = {called: found.spreads[name] for called, name in found.parameters.items()}
-    spreads |= {"seed": found.seeds} if "seed" in shown else {}
-    varying = [name for name, each in spreads.items() if each.varied or 0 < each.count < found.count]
-    varying = varying[:MOST_COLUMNS]
-    same = [name for name, each in spreads.items() if not each.varied and name not in varying]
-    fixed = " ".join(
-        f"{plain(name)}={_number(shown[name][0])}" for name in same if shown[name][0] is not None
+    more = " (there may be more: --limit)" if selection.count == limit else ""
+    out.print(f"{counted_cells(selection.count)}{more}: {counts}")
+    size = limit or MAX_ROWS
+    table = _read_first(selection, size)
+    spreads = {column: selection.spreads[name] for column, name in selection.parameters.items()}
+    spreads |= {"seed": selection.seeds} if "seed" in table else {}
+    varying = [
+        name for name, spread in spreads.items() if spread.is_varied or 0 < spread.count < selection.count
+    ][:MAX_COLUMNS]
+    constant = " ".join(
+        f"{plain(name)}={_format(table[name][0])}"
+        for name, spread in spreads.items()
+        if not spread.is_varied and name not in varying and table[name][0] is not None
     )
-    if fixed:
-        out.print(f"all with {fixed}", style="dim")
-    first = found.fixed[0]
-    if found.kind != "verdict":
-        ended = () if set(found.words) == {"done"} else ("status",)
-        _print_work(out, found, (*first, *varying, *ended, *found.found), rows)
-        _more(out, found, rows)
-        return
-    table = new_table(*map(plain, (*first, *varying, "verdict", "P", "engine")), gap=1)
-    for chunk in found.frames(rows):
-        for row in chunk.iter_rows(named=True):
-            word = row["verdict"] or row["status"]
-            table.add_row(
-                *(plain(row["construction"]), plain(row["mechanism"])),
-                *("" if row[name] is None else _number(row[name]) for name in varying),
-                f"[{COLOURS.get(word, 'red')}]{plain(word)}[/]",
-                _probability(row) if row["verdict"] else plain(_short(row["message"] or "", 40)),
-                plain(row["engine"] or ""),
-            )
-    out.print(table)
-    _more(out, found, rows)
+    if constant:
+        out.print(f"all with {constant}", style="dim")
+    leading = selection.fixed_columns[0]
+    rows = table.iter_rows(named=True)
+    if selection.kind == "verdict":
+        out.print(_make_verdict_table(rows, (*leading, *varying)))
+    else:
+        status = () if set(selection.words) == {"done"} else ("status",)
+        _print_work(out, rows, (*leading, *varying, *status, *selection.findings))
+    if selection.count > size:
+        out.print(f"… and {selection.count - size:,} more: --limit, --csv, --json or --out has them")
 
 
-def _more(out: Console, found: Selection, rows: int) -> None:
-    if found.count > rows:
-        out.print(f"… and {found.count - rows:,} more: --limit, --csv, --json or --out has them")
+def _read_first(selection: Selection, size: int) -> pl.DataFrame:
+    """The first cells of a selection."""
+    import polars as pl
+
+    return pl.concat(selection.frames(size))
 
 
-def _print_work(out: Console, found: Selection, names: Sequence[str], rows: int) -> None:
-    """Work of another kind than verdicts: no number is cut; columns that have no room are named instead."""
-    lines = [
-        {name: "" if row[name] is None else _number(row[name], 4) for name in names}
-        for chunk in found.frames(rows)
-        for row in chunk.iter_rows(named=True)
-    ]
+def _make_verdict_table(rows: Iterable[Row], names: Sequence[str]) -> Table:
+    table = new_table(*map(plain, (*names, "verdict", "P", "engine")), gap=1)
+    for row in rows:
+        word = row["verdict"] or row["status"]
+        table.add_row(
+            *("" if row[name] is None else _format(row[name]) for name in names),
+            f"[{COLOURS.get(word, 'red')}]{plain(word)}[/]",
+            _format_probability(row) if row["verdict"] else plain(_shorten(row["message"] or "")),
+            plain(row["engine"] or ""),
+        )
+    return table
+
+
+def _print_work(out: Console, rows: Iterable[Row], names: Sequence[str]) -> None:
+    """Print work that is no verdict; numbers are not cut, and columns without room are named below."""
+    lines = [{name: "" if row[name] is None else _format(row[name], 4) for name in names} for row in rows]
     titles = {name: plain(name).replace("validation", "valid.").replace("_", " ") for name in names}
-    room, shown, table = out.width, list[str](), new_table(gap=1)
+    room, columns, table = out.width, list[str](), new_table(gap=1)
     table.show_header = True
     for name, title in titles.items():
         widest = max(len(text) for text in (*title.split(), *(line[name] for line in lines)))
-        width = min(widest, WIDEST_KEPT)
+        width = min(widest, MAX_UNFOLDED)
         room -= width + 1
         if room < 0:
             break
-        shown.append(name)
+        columns.append(name)
         table.add_column(title, overflow="fold", min_width=width)
     for line in lines:
-        table.add_row(*(line[name] for name in shown))
+        table.add_row(*(line[name] for name in columns))
     out.print(table)
-    if hidden := [plain(name) for name in names if name not in shown]:
+    if hidden := [plain(name) for name in names if name not in columns]:
         out.print(f"no room for {', '.join(hidden)}: --csv, --json or --out has them", style="dim")
 
 
-def _short(text: str, most: int = 24) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _shorten(text: str, limit: int = 40) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _number(value: Any, digits: int = 6) -> str:
+def _format(value: Any, digits: int = 6) -> str:
     if isinstance(value, int) and abs(value) >= 10**10:
         return f"{value:.10g}".replace("e+", "e")
     return f"{value:.{digits}g}" if isinstance(value, float) else plain(str(value))
 
 
-def _probability(row: dict[str, Any]) -> str:
+def _format_probability(row: Row) -> str:
     low, high = row["low"], row["high"]
     return f"{row['distinguish']:.6g}" if low == high else f"{low:.3g}..{high:.3g}"

@@ -1,4 +1,4 @@
-"""`store check`, `repair`, `upgrade` and `backup`: read the words, call the library, show the answer."""
+"""`store check`, `store repair` and `store backup`."""
 
 from __future__ import annotations
 
@@ -8,95 +8,79 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
-from separatrix.cli.terminal import console, plain, print_json
+from separatrix.cli.terminal import console, plain, show
 
 if TYPE_CHECKING:
-    from separatrix.sweeps.store.maintenance import Health
+    from separatrix.sweeps.store.maintenance import StoreHealth, UnreadableStore
 
-commands = typer.Typer(help="Look a store over, save it, bring it up to date, copy it.", no_args_is_help=True)
+commands = typer.Typer(help="Check, repair or back up a store.", no_args_is_help=True)
 
 
 @commands.command()
 def check(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
-    """Read every page, row, seal and count; change nothing.
+    """Verify every page, row, checksum and count; change nothing.
 
-    Exit code 0: all is well; 1: something is damaged, and how much of it is said.
+    Exit code 0: the store is sound; 1: it is damaged, and the damage is listed.
 
     Example: separatrix store check --store results.db
     """
     from separatrix.sweeps.store.errors import StoreError
-    from separatrix.sweeps.store.maintenance import check_store
+    from separatrix.sweeps.store.maintenance import UnreadableStore, check_store
 
+    health: StoreHealth | UnreadableStore
     try:
-        found = check_store(url)
+        health = check_store(url)
     except StoreError as error:
-        if as_json:
-            print_json({"sound": False, "error": str(error)})
-        else:
-            console().print(str(error), markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
-    if as_json:
-        print_json(found.as_json())
-    else:
-        word = "[green]sound[/]" if found.sound else "[red]damaged[/]"
-        console().print(f"{_what(found)}: [bold]{word}[/]", soft_wrap=True)
-        _tell(found)
-        if not found.sound:
-            told = "separatrix store repair saves what is intact into a new store"
-            console().print(f"  {told}", style="dim")
-    raise typer.Exit(0 if found.sound else 1)
+        health = UnreadableStore(str(error))
+    show(health, as_json, lambda: _print_check(health))
+    raise typer.Exit(0 if health.sound else 1)
+
+
+def _print_check(health: StoreHealth | UnreadableStore) -> None:
+    from separatrix.sweeps.store.maintenance import UnreadableStore
+
+    if isinstance(health, UnreadableStore):
+        console().print(health.error, markup=False, soft_wrap=True)
+        return
+    word = "[green]sound[/]" if health.sound else "[red]damaged[/]"
+    console().print(f"{_describe(health)}: [bold]{word}[/]", soft_wrap=True)
+    _print_damage(health)
+    if not health.sound:
+        console().print("  separatrix store repair copies the intact rows into a new store", style="dim")
 
 
 @commands.command()
 def repair(
     url: StoreUrl = HERE,
     out: Annotated[
-        Path | None, typer.Option(help="The new store; results.repaired.db beside results.db if not given.")
+        Path | None, typer.Option(help="The new store (default: results.repaired.db beside results.db).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save what is intact into a new store; the damaged one is left as it is.
+    """Copy the intact rows into a new store; the damaged one is left unchanged.
 
-    Cells that are lost are computed again by the same sweep on the new store.
+    The same sweep on the new store computes the lost cells again.
 
     Example: separatrix store repair --store results.db --out sound.db
     """
     from separatrix.sweeps.store.maintenance import repair_store
 
-    path, saved = repair_store(url, out)
-    if as_json:
-        print_json({**saved.as_json(), "store": str(path)})
-        return
-    console().print(f"saved: {_what(saved)}", soft_wrap=True)
-    _tell(saved)
+    health = repair_store(url, out)
 
+    def view() -> None:
+        console().print(f"saved: {_describe(health)}", soft_wrap=True)
+        _print_damage(health)
 
-@commands.command()
-def upgrade(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
-    """Bring an older store up to date, all of it or nothing.
-
-    Looking at an older store leaves it as it is; a sweep brings it up to date as well. An older separatrix
-    refuses it from then on.
-
-    Example: separatrix store upgrade --store results.db
-    """
-    from separatrix.sweeps.store.maintenance import upgrade_store
-
-    before, after = upgrade_store(url)
-    if as_json:
-        print_json({"before": before, "after": after})
-    else:
-        said = f"from version {before} to {after}" if before < after else f"is of version {after} already"
-        console().print(f"the store {said}")
+    show(health, as_json, view)
 
 
 @commands.command()
 def backup(
-    out: Annotated[Path, typer.Argument(help="The copy: a SQLite file that is not there yet.")],
+    out: Annotated[Path, typer.Argument(help="The copy: a SQLite file that does not exist yet.")],
     url: StoreUrl = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """A copy as of one moment, also while sweeps fill the store.
+    """Copy the store as it is at one moment, also while sweeps fill it.
 
     A store in PostgreSQL is copied into a SQLite file, which every command reads.
 
@@ -104,24 +88,20 @@ def backup(
     """
     from separatrix.sweeps.store.maintenance import backup_store
 
-    made = backup_store(url, out)
-    if as_json:
-        print_json({"copy": str(made)})
-    else:
-        console().print(f"copied to {plain(str(made))}", soft_wrap=True)
+    backup = backup_store(url, out)
+    show(backup, as_json, lambda: console().print(f"copied to {plain(str(backup.copy))}", soft_wrap=True))
 
 
-def _what(found: Health) -> str:
+def _describe(health: StoreHealth) -> str:
     return (
-        f"{plain(found.store)}, version {found.version}: {found.cells:,} cells, {found.sweeps:,} sweeps with "
-        f"{found.members:,} members, {found.environments:,} environments, {found.files:,} files"
+        f"{plain(health.store)}, version {health.version}: {health.cells:,} cells, {health.sweeps:,} sweeps "
+        f"with {health.members:,} members, {health.environments:,} environments, {health.files:,} files"
     )
 
 
-def _tell(found: Health) -> None:
-    out = console()
-    if found.damage:
-        out.print(f"  {found.damage.words}")
-    if found.pages:
-        lines = "complaint" if found.pages == 1 else "complaints"
-        out.print(f"  {found.pages:,} {lines} of SQLite about pages and indexes")
+def _print_damage(health: StoreHealth) -> None:
+    if health.damaged:
+        console().print(f"  {health.damaged.description}")
+    if health.pages:
+        faults = "1 fault" if health.pages == 1 else f"{health.pages:,} faults"
+        console().print(f"  SQLite finds {faults} in pages and indexes")

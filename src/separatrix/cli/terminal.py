@@ -81,7 +81,7 @@ def counted_cells(cells: int) -> str:
     return "1 cell" if cells == 1 else f"{cells:,} cells"
 
 
-def warn_of(damage: Damage) -> None:
+def warn_of(damage: Damage | None) -> None:
     """Warn on stderr about damaged rows that were left out and exit with code 1; do nothing without any."""
     if damage:
         print(f"separatrix: warning: {damage.warning}", file=sys.stderr)

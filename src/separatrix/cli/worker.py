@@ -1,4 +1,4 @@
-"""`worker`: compute cells of a sweep that runs on a Dask cluster."""
+"""`worker`: compute cells on this machine for a sweep that runs on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def worker(
         str, typer.Argument(help="Address of the Dask scheduler, for example tcp://host:8786.")
     ],
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
+        int | None, typer.Option(min=1, help="Number of worker processes (default: number of cores).")
     ] = None,
     death_timeout: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="Give up if no scheduler answers within this time.")
+        int, typer.Option(min=1, metavar="SECONDS", help="Give up if no scheduler responds for so long.")
     ] = 60,
 ) -> None:
     """Compute cells for `separatrix sweep --scheduler ADDRESS`, until Ctrl-C or the scheduler ends.
 
-    Starts `dask worker` with one thread per process, and without the malloc setting of Dask that slows torch
-    down. Everyone who can reach the scheduler can run code on this machine: see docs/clusters.md.
+    Starts `dask worker` with one thread per process, and without a setting of Dask that makes torch
+    slower. Everyone who can reach the scheduler can run code here: see docs/clusters.md.
     """
     import os
     import sys

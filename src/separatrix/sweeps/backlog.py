@@ -1,136 +1,164 @@
-"""What is still to be computed: cells that are not stored, not on their way, and not another sweep's."""
+"""The backlog of a sweep: cells that are neither stored nor computed by another sweep, cut into batches."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 
-from separatrix.sweeps.batches import Cells
 from separatrix.sweeps.progress import Progress
-from separatrix.sweeps.store import Status, Store
-from separatrix.sweeps.store.claims import Claims
-from separatrix.sweeps.store.rows import now
-from separatrix.sweeps.work import Planned, Work
+from separatrix.sweeps.store import CellStatus, Store
+from separatrix.sweeps.store.leases import Leases
+from separatrix.sweeps.store.rows import utc_now
+from separatrix.sweeps.work import WorkBatch, WorkItem, WorkPlan
 
-LOOKED_UP = 2000
+LOOKUP_SIZE = 2000
 """Cells that are looked up in the store at once."""
-GLANCE = 1.0
+LOOK_SECONDS = 1.0
 """Seconds between two looks at what other sweeps have finished or left."""
+TARGET_SECONDS = 0.5
+"""The computing time of a batch; the cost of sending it is then negligible."""
+MAX_BATCH = 2000
+MAX_GROWTH = 8
+"""The factor by which a batch may be larger than any earlier one of its cost key."""
+NEW_WEIGHT = 0.5
+"""The weight of the newest batch in the estimated cost of a cell."""
+
+CostKey = tuple[str, ...]
+
+
+class BatchSizes:
+    """Chooses the sizes of batches by the cost of earlier ones."""
+
+    def __init__(self) -> None:
+        self._cost: dict[CostKey, float] = {}
+        self._largest: dict[CostKey, int] = defaultdict(lambda: 1)
+
+    def choose(self, key: CostKey) -> int:
+        """Return the number of cells for the next batch of a cost key."""
+        if key not in self._cost:
+            return 1
+        wanted = int(TARGET_SECONDS / max(self._cost[key], 1e-9))
+        return max(1, min(wanted, MAX_GROWTH * self._largest[key], MAX_BATCH))
+
+    def learn(self, batch: WorkBatch, seconds: Sequence[float]) -> None:
+        """Include the computing times of the cells of a batch."""
+        key, mean = batch.items[0].cost_key, sum(seconds) / len(seconds)
+        self._cost[key] = NEW_WEIGHT * mean + (1 - NEW_WEIGHT) * self._cost.get(key, mean)
+        self._largest[key] = max(self._largest[key], len(seconds))
 
 
 class Backlog:
-    """The cells of a plan that this run of it has to compute; it counts all others in its progress."""
+    """The cells of a plan that this run has to compute; all others are counted in its progress."""
 
-    def __init__(self, plan: Planned, store: Store, retry_failed: bool, progress: Progress) -> None:
+    def __init__(self, plan: WorkPlan, store: Store, retry_failed: bool, progress: Progress) -> None:
         self._plan, self._store, self._progress = plan, store, progress
-        self._retry_failed, self._began = retry_failed, now()
-        self._claims = Claims(store)
-        self._flying: set[str] = set()
-        """Cells that were taken, and are not yet stored."""
+        self._retry_failed, self._began = retry_failed, utc_now()
+        self.leases, self.sizes = Leases(store), BatchSizes()
+        self._leased: set[str] = set()
+        """Cells of this run that are not stored yet."""
         self._failed: set[str] = set()
-        """Cells that failed in this run: they are not tried twice."""
-        self._elsewhere: dict[str, Work] = {}
+        """Cells that failed in this run, which are not tried again."""
+        self._elsewhere: dict[str, WorkItem] = {}
         """Cells that another sweep computes."""
-        self._looked = 0.0
-        """When it was last seen what became of those."""
-        self.waiting = False
-        """Whether nothing is left but what another sweep computes."""
+        self._last_look = 0.0
+        self.is_waiting = False
+        """Whether only cells that another sweep computes are left."""
 
-    def found(self) -> Iterator[Sequence[Work]]:
-        """Cells that were free a moment ago, looked up shortly before they are needed.
+    def batches(self) -> Iterator[WorkBatch | None]:
+        """Yield batches of leased cells with one cost key; None if a look at the store found no cells.
 
-        None at all stands for a look that found none. Those that other sweeps leave come last; it ends when
-        every cell of the plan is stored or taken.
+        Cells are looked up shortly before they are needed. Those that other sweeps leave come last. It ends
+        when every cell of the plan is stored or leased.
         """
-        number = self._store.begin_sweep(self._plan.key, self._plan.name, self._plan.text)
-        self._progress.sweep = number
-        cells = iter(self._plan)
-        while some := list(islice(cells, LOOKED_UP)):
-            self._store.belong(number, [(cell.id, part) for part, cell in some])
-            yield self._free([cell for _, cell in some])
-            if self._elsewhere and self._is_time():
-                yield self._left_by_others()
-        self.waiting = True
-        while self._elsewhere:
-            yield self._left_by_others() if self._is_time() else ()
+        for cells in self._find_cells():
+            if not cells:
+                yield None
+            for key, group in groupby(cells, key=attrgetter("cost_key")):
+                remaining = list(group)
+                while remaining:
+                    mine, remaining = self._lease(remaining, self.sizes.choose(key))
+                    if mine:
+                        yield WorkBatch(tuple(mine))
 
-    def take(self, cells: Cells, most: int) -> tuple[Cells, Cells]:
-        """Take at most so many of the cells: those, and what is left of the others."""
-        taken = self._claims.take(
-            [cell.id for cell in cells], most, self._began if self._retry_failed else ""
-        )
-        mine, left = list[Work](), list[Work]()
+    def _find_cells(self) -> Iterator[Sequence[WorkItem]]:
+        number = self._store.begin_sweep(self._plan.key, self._plan.name, self._plan.text)
+        self._progress.number = number
+        cells = iter(self._plan)
+        while chunk := list(islice(cells, LOOKUP_SIZE)):
+            self._store.add_members(number, [(cell.id, part) for part, cell in chunk])
+            yield self._find_free([cell for _, cell in chunk])
+            if self._elsewhere and self._is_time():
+                yield self._find_left_by_others()
+        self.is_waiting = True
+        while self._elsewhere:
+            yield self._find_left_by_others() if self._is_time() else ()
+
+    def _lease(self, cells: Sequence[WorkItem], limit: int) -> tuple[list[WorkItem], list[WorkItem]]:
+        """Lease at most so many cells; return them, and those that remain free."""
+        since = self._began if self._retry_failed else ""
+        leased = self.leases.acquire([cell.id for cell in cells], limit, since)
+        mine, remaining = list[WorkItem](), list[WorkItem]()
         for cell in cells:
-            if cell.id in taken.mine:
+            if cell.id in leased.mine:
                 mine.append(cell)
-            elif cell.id in taken.stored:
-                self._count(taken.stored[cell.id], shared=True)
-            elif cell.id in taken.held:
+            elif cell.id in leased.stored:
+                self._count(leased.stored[cell.id], by_others=True)
+            elif cell.id in leased.others:
                 self._elsewhere[cell.id] = cell
             else:
-                left.append(cell)
-        self._flying.update(taken.mine)
+                remaining.append(cell)
+        self._leased.update(leased.mine)
         self._progress.elsewhere = len(self._elsewhere)
-        return tuple(mine), tuple(left)
+        return mine, remaining
 
     @property
-    def flying(self) -> int:
-        """How many cells were taken, and are not stored."""
-        return len(self._flying)
+    def leased_count(self) -> int:
+        """The number of cells of this run that are not stored yet."""
+        return len(self._leased)
 
-    def land(self, cell: Work, status: Status) -> None:
-        """Note that a cell was stored."""
-        self._flying.discard(cell.id)
-        if status is Status.FAILED:
+    def note_stored(self, cell: WorkItem, status: CellStatus) -> None:
+        """Record that a cell was stored."""
+        self._leased.discard(cell.id)
+        if status is CellStatus.FAILED:
             self._failed.add(cell.id)
 
-    def renew(self) -> None:
-        """Tell other sweeps that this one lives."""
-        self._claims.renew()
-
-    def release(self) -> None:
-        """Leave to other sweeps what is not stored."""
-        self._claims.release()
-
-    def abandon(self) -> None:
-        """Leave to other sweeps what is not stored, where the store does not answer."""
-        self._claims.abandon()
-
-    def _free(self, cells: Sequence[Work], shared: bool = False) -> list[Work]:
-        stored = self._store.finished([cell.id for cell in cells])
-        lacking = [cell.id for cell in cells if self._is_lacking(stored.get(cell.id))]
-        held = self._claims.held(lacking) if lacking else set()
-        found: dict[str, Work] = {}
+    def _find_free(self, cells: Sequence[WorkItem], by_others: bool = False) -> list[WorkItem]:
+        stored = self._store.find_statuses([cell.id for cell in cells])
+        missing = [cell.id for cell in cells if self._is_missing(stored.get(cell.id))]
+        others = self.leases.find_others(missing) if missing else set()
+        free: dict[str, WorkItem] = {}
         for cell in cells:
-            if any(cell.id in known for known in (found, self._flying, self._failed, self._elsewhere)):
+            if any(cell.id in known for known in (free, self._leased, self._failed, self._elsewhere)):
                 self._progress.twice += 1
-            elif not self._is_lacking(stored.get(cell.id)):
-                self._count(stored[cell.id], shared)
-            elif cell.id in held:
+            elif not self._is_missing(stored.get(cell.id)):
+                self._count(stored[cell.id], by_others)
+            elif cell.id in others:
                 self._elsewhere[cell.id] = cell
             else:
-                found[cell.id] = cell
+                free[cell.id] = cell
         self._progress.elsewhere = len(self._elsewhere)
-        return list(found.values())
+        return list(free.values())
 
-    def _left_by_others(self) -> list[Work]:
-        """The cells that others had, that nobody has now, and that are not stored."""
-        self._claims.bury()
+    def _find_left_by_others(self) -> list[WorkItem]:
+        """The cells that other sweeps had leased, that none of them computes now, and that are not stored."""
+        self.leases.release_dead_runs()
         cells, self._elsewhere = list(self._elsewhere.values()), {}
-        self._looked = time.monotonic()
-        return self._free(cells, shared=True)
+        self._last_look = time.monotonic()
+        return self._find_free(cells, by_others=True)
 
     def _is_time(self) -> bool:
-        return time.monotonic() - self._looked > GLANCE
+        return time.monotonic() - self._last_look > LOOK_SECONDS
 
-    def _is_lacking(self, status: Status | None) -> bool:
-        return status is None or (status is Status.FAILED and self._retry_failed)
+    def _is_missing(self, status: CellStatus | None) -> bool:
+        return status is None or (status is CellStatus.FAILED and self._retry_failed)
 
-    def _count(self, status: Status, shared: bool) -> None:
-        if status is Status.FAILED:
+    def _count(self, status: CellStatus, by_others: bool) -> None:
+        if status is CellStatus.FAILED:
             self._progress.failed_before += 1
-        elif shared:
+        elif by_others:
             self._progress.shared += 1
         else:
             self._progress.kept += 1

@@ -1,9 +1,11 @@
-"""Workers of a Dask cluster that is there already, on any number of machines."""
+"""Workers of an existing Dask cluster, on any number of machines."""
 
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import pickle
+import threading
 import time
 from asyncio import CancelledError
 from collections import deque
@@ -16,97 +18,101 @@ from uuid import uuid4
 from separatrix.core.errors import one_line
 from separatrix.core.parameters import SeparatrixError, UsageError
 from separatrix.sweeps.dask_setup import read_address, require_distributed
-from separatrix.sweeps.executors import AHEAD, Executor, Finished
-from separatrix.sweeps.limited import work_within
-from separatrix.sweeps.work import Back, Batch, Work
+from separatrix.sweeps.executors import BATCHES_PER_WORKER, BatchOutcome, Executor, LocalExecutor
+from separatrix.sweeps.work import BatchResults, WorkBatch, WorkItem
 from separatrix.sweeps.worker import require_same_code, work
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-CONNECT = 10.0
+CONNECT_TIMEOUT = 10.0
 """Seconds to wait for the scheduler, and then for a first worker."""
-REFRESH = 1.0
-"""Seconds between two looks at how many workers there are."""
-SILENCE = 60.0
+REFRESH_SECONDS = 1.0
+"""Seconds between two looks at the number of workers."""
+SILENCE_TIMEOUT = 60.0
 """Seconds without an answer after which the scheduler counts as lost."""
-DESERTED = 3600.0
-"""Seconds without any worker after which nobody is thought to come."""
-MOST_PUZZLES = 3
-"""Errors that no worker can be blamed for, after which it is given up."""
+EMPTY_TIMEOUT = 3600.0
+"""Seconds without any worker after which the sweep is given up."""
+MAX_UNEXPLAINED = 3
+"""Errors that no worker explains, after which the sweep is given up."""
 LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application")
-"""Those that Dask gives a level of their own; what they would say, one line says."""
-RESUME = "what was finished is stored: give the same command again when"
+"""Loggers that are silenced, because one line of ours replaces their messages."""
+RESUME = "finished results are stored: repeat the command when"
+
+
+TaskOutcome = BatchResults | BatchOutcome | Exception
 
 
 @dataclass(frozen=True)
 class _Call:
-    """Work that is done by unpickling it.
+    """A batch that is computed when it is unpickled.
 
-    Schedulers unpickle tasks, and workers do so before anybody hears of an error: a task that named our
-    code would load torch into the scheduler, and kill every worker that has no separatrix.
+    Schedulers unpickle tasks, and workers do so before an error can be reported. A task that named our
+    functions would load torch into the scheduler, and kill every worker without separatrix. So the task is
+    `pickle.loads`.
     """
 
-    batch: Batch
+    batch: WorkBatch
     limit: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.limit is None:
-            return work, self.batch.order
-        return work_within, (*self.batch.order, self.limit)
+            return work, self.batch.arguments
+        return work_within, (self.batch, self.limit)
 
 
 @dataclass(frozen=True)
 class _Test:
-    """Whether a worker can compute a cell: unpickling it there raises why not."""
+    """A test whether a worker can compute an item: unpickling raises the reason if it cannot."""
 
-    cell: Work
+    item: WorkItem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return require_same_code, (self.cell,)
+        return require_same_code, (self.item,)
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A batch that is computed, and by which workers it may be; by all, if that is None."""
+    """A batch that is being computed, and the workers that may do so; None for all."""
 
-    future: Future[Back]
-    batch: Batch
+    future: Future[Any]
+    batch: WorkBatch
     workers: frozenset[str] | None
 
 
 class DaskExecutor(Executor):
-    """Batches as tasks of Dask, which starts those of a dead worker again elsewhere.
+    """Batches as tasks of Dask, which repeats those of a dead worker elsewhere.
 
-    After some deaths it gives up on all the tasks that the worker had, so that the guilty one is not
-    known: a batch that was lost once is tried alone. Workers that cannot compute what others can, since
-    their code is another or lacks a module, are left out.
+    After some deaths Dask gives up on all tasks that the worker had, so the cause among them is unknown. A
+    batch that was lost once is therefore tried alone. Workers that cannot compute what others can, because
+    of their code or a missing module, are excluded.
     """
 
     def __init__(self, address: str, cell_timeout: float | None = None) -> None:
         super().__init__(cell_timeout)
         require_distributed()
         self._address = read_address(address)
-        self._levels = {name: logging.getLogger(name).level for name in LOGGERS}
-        self._flying: dict[str, _Task] = {}
-        self._stranded: deque[Batch] = deque()
-        """Batches that wait for a worker that is not left out."""
-        self._unfit: set[str] = set()
-        """The addresses of workers that are left out."""
-        self._puzzles = 0
-        """How often a task failed that every worker could compute."""
-        self._suspects: deque[Batch] = deque()
-        self._alone = False
-        """Whether what is flying is a suspect."""
-        self._back: SimpleQueue[tuple[str, Back | Exception]] = SimpleQueue()
+        self._tasks: dict[str, _Task] = {}
+        self._stranded: deque[WorkBatch] = deque()
+        """Batches that wait for a worker that is not excluded."""
+        self._excluded: set[str] = set()
+        """The addresses of excluded workers."""
+        self._unexplained = 0
+        """The number of failed tasks that every worker could compute."""
+        self._suspects: deque[WorkBatch] = deque()
+        """Batches that were lost, and are tried alone."""
+        self._is_alone = False
+        """Whether the only task is a suspect."""
+        self._queue: SimpleQueue[tuple[str, TaskOutcome]] = SimpleQueue()
         self._slots: dict[str, int] = {}
-        """How many batches each worker computes at once, by its address."""
-        self._looked, self._seen = 0.0, time.monotonic()
-        self._quiet(True)
+        """The number of batches that each worker computes at once, by its address."""
+        self._last_look, self._last_worker = 0.0, time.monotonic()
+        self._levels = {name: logging.getLogger(name).level for name in LOGGERS}
+        self._set_quiet(True)
         try:
-            self._client = self._connected()
+            self._client = self._connect()
         except BaseException:
-            self._quiet(False)
+            self._set_quiet(False)
             raise
         try:
             self._require_workers()
@@ -117,66 +123,65 @@ class DaskExecutor(Executor):
     @property
     def workers(self) -> int:
         self._look()
-        return sum(self._slots[each] for each in self._fit)
+        return sum(self._slots[address] for address in self._usable)
 
     @property
-    def _fit(self) -> list[str]:
-        return [slot for slot in self._slots if slot not in self._unfit]
+    def _usable(self) -> list[str]:
+        return [address for address in self._slots if address not in self._excluded]
 
     @property
     def vacancies(self) -> int:
-        room = max(AHEAD * self.workers, 1) - len(self._flying) - len(self._stranded)
-        return 0 if self._suspects or self._alone or self._failure else room
+        room = max(BATCHES_PER_WORKER * self.workers, 1) - len(self._tasks) - len(self._stranded)
+        return 0 if self._suspects or self._is_alone or self._failure else room
 
     @property
-    def busy(self) -> bool:
-        return bool(self._flying or self._suspects or self._stranded or self._failure)
+    def is_busy(self) -> bool:
+        return bool(self._tasks or self._suspects or self._stranded or self._failure)
 
-    def submit(self, batch: Batch) -> None:
-        if batch.losses:
+    def submit(self, batch: WorkBatch) -> None:
+        if batch.deaths:
             self._suspects.append(batch)
             self._try_suspect()
         else:
             self._send(batch)
 
-    def wait(self, seconds: float) -> list[Finished]:
+    def wait(self, seconds: float) -> list[BatchOutcome]:
         self._look()
-        found: list[Finished] = []
+        outcomes: list[BatchOutcome] = []
         with suppress(Empty):
-            found += self._take(*self._back.get(timeout=0 if self._failure else seconds))
+            outcomes += self._process(*self._queue.get(timeout=0 if self._failure else seconds))
             while True:
-                found += self._take(*self._back.get_nowait())
-        if self._failure and not found:
+                outcomes += self._process(*self._queue.get_nowait())
+        if self._failure and not outcomes:
             raise self._failure
         self._try_suspect()
-        return found
+        return outcomes
 
     def close(self) -> None:
-        self._flying.clear()
-        self._suspects.clear()
-        self._stranded.clear()
-        with suppress(Exception):  # the scheduler may be gone; the client is closed all the same
-            self._client.close(timeout=CONNECT)
-        self._quiet(False)
+        for waiting in (self._tasks, self._suspects, self._stranded):
+            waiting.clear()
+        with suppress(Exception):  # the scheduler may be gone; the client is closed anyway
+            self._client.close(timeout=CONNECT_TIMEOUT)
+        self._set_quiet(False)
 
-    def _connected(self) -> Client:
+    def _connect(self) -> Client:
         from distributed import Client, Security
 
         if self._address.startswith("tls:") and not Security().get_connection_args("client")["ssl_context"]:
             raise UsageError(
-                f"{self._address} wants certificates: set distributed.comm.tls in Dask's configuration"
+                f"{self._address} needs certificates: set distributed.comm.tls in Dask's configuration"
             )
         try:
-            return Client(self._address, timeout=CONNECT, set_as_default=False)
+            return Client(self._address, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except OSError:
             raise UsageError(
-                f"no Dask scheduler answers at {self._address}; start one with: dask scheduler"
+                f"no Dask scheduler responds at {self._address}; start one with: dask scheduler"
             ) from None
         except ImportError as error:
             raise UsageError(f"the Dask scheduler at {self._address} does not fit: {error}") from None
 
     def _require_workers(self) -> None:
-        end = time.monotonic() + CONNECT
+        end = time.monotonic() + CONNECT_TIMEOUT
         while self.workers == 0:
             if self._failure:
                 raise self._failure
@@ -185,108 +190,116 @@ class DaskExecutor(Executor):
                     f"the Dask scheduler at {self._address} has no workers; start some on every machine "
                     f"with: separatrix worker {self._address}"
                 )
-            time.sleep(REFRESH / 2)
+            time.sleep(REFRESH_SECONDS / 2)
 
     def _look(self) -> None:
-        """See how many slots there are, now and then, and whether there is a cluster at all."""
+        """Update the slots from time to time, and check that the cluster still exists."""
         now = time.monotonic()
-        if self._failure or (self._client.status == "running" and now - self._looked < REFRESH):
+        is_recent = self._client.status == "running" and now - self._last_look < REFRESH_SECONDS
+        if self._failure or is_recent:
             return
         try:
-            threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=SILENCE)
-        except Exception:  # whatever it is, there was no answer
-            self._failure = self._lost()
+            slots = self._client.sync(self._client.scheduler.ncores, callback_timeout=SILENCE_TIMEOUT)
+        except Exception:  # any error means that there was no answer
+            self._failure = self._make_lost_error()
             return
-        self._slots, self._looked = dict(threads), now
-        self._seen = now if self._fit else self._seen
-        if now - self._seen > DESERTED:
+        self._slots, self._last_look = dict(slots), now
+        if self._usable:
+            self._last_worker = now
+        if now - self._last_worker > EMPTY_TIMEOUT:
             self._failure = SeparatrixError(
                 f"the Dask cluster at {self._address} has had no workers for an hour; {RESUME} it has some"
             )
         self._send_stranded()
 
-    def _lost(self) -> SeparatrixError:
+    def _make_lost_error(self) -> SeparatrixError:
         return SeparatrixError(f"the Dask scheduler at {self._address} is lost; {RESUME} it is back")
 
     def _try_suspect(self) -> None:
-        if self._suspects and not self._flying:
+        if self._suspects and not self._tasks:
             self._send(self._suspects.popleft())
-            self._alone = True
+            self._is_alone = True
 
     def _send_stranded(self) -> None:
-        """Send elsewhere what waits for workers that are gone."""
-        for key, task in list(self._flying.items()):
+        """Send the batches of workers that are gone to other workers."""
+        for key, task in list(self._tasks.items()):
             if task.workers is not None and not self._slots.keys() & task.workers:
-                del self._flying[key]
+                del self._tasks[key]
                 self._stranded.append(task.batch)
-        while self._stranded and self._fit:
+        while self._stranded and self._usable:
             self._send(self._stranded.popleft())
 
-    def _send(self, batch: Batch) -> None:
-        if self._unfit and not self._fit:
+    def _send(self, batch: WorkBatch) -> None:
+        if self._excluded and not self._usable:
             self._stranded.append(batch)
             return
-        key, fit = f"separatrix-{uuid4().hex}", self._fit if self._unfit else None
+        key, workers = f"separatrix-{uuid4().hex}", self._usable if self._excluded else None
         call = pickle.dumps(_Call(batch, self.cell_timeout))
         try:
-            future = self._client.submit(pickle.loads, call, key=key, pure=False, workers=fit)
+            future = self._client.submit(pickle.loads, call, key=key, pure=False, workers=workers)
         except Exception:
             if self._client.status != "running":
-                raise self._lost() from None
+                raise self._make_lost_error() from None
             raise
-        self._flying[key] = _Task(future, batch, None if fit is None else frozenset(fit))
+        self._tasks[key] = _Task(future, batch, None if workers is None else frozenset(workers))
         self._client.loop.add_callback(self._fetch, future)
 
-    async def _fetch(self, future: Future[Back]) -> None:
-        """Put what becomes of a task into the queue; runs in the client's thread."""
-        back: Back | Exception
+    async def _fetch(self, future: Future[Any]) -> None:
+        """Put the outcome of a task into the queue; runs in the client's thread."""
+        outcome: TaskOutcome
         try:
-            back = await self._client.gather(future, asynchronous=True)
+            outcome = await self._client.gather(future, asynchronous=True)
         except CancelledError as error:
-            back = RuntimeError(str(error))
+            outcome = RuntimeError(str(error))
         except Exception as error:
-            back = error
-        self._back.put((future.key, back))
+            outcome = error
+        self._queue.put((future.key, outcome))
 
-    def _take(self, key: str, back: Back | Exception) -> list[Finished]:
-        """What a task brought; nothing if it has to be sent again, or if nothing more can be computed."""
+    def _process(self, key: str, outcome: TaskOutcome) -> list[BatchOutcome]:
+        """The outcome of a task; empty if it is sent again, or if nothing more can be computed."""
         from distributed import KilledWorker
 
-        task = self._flying.pop(key, None)
-        if task is None:  # it was sent to workers that are gone, and again to others
+        task = self._tasks.pop(key, None)
+        if task is None:  # its workers were gone, and it was sent to others
             return []
         future, batch = task.future, task.batch
-        alone, self._alone = self._alone, False
-        if isinstance(back, list):
-            return [Finished(batch, back)]
+        was_alone, self._is_alone = self._is_alone, False
+        if isinstance(outcome, list):
+            return [BatchOutcome(batch, outcome)]
+        if isinstance(outcome, BatchOutcome):
+            return [outcome]
         if self._client.status != "running":
-            self._failure = self._failure or self._lost()
-        elif future.status == "cancelled":  # by another user of the cluster, or a restart of it
+            self._failure = self._failure or self._make_lost_error()
+        elif future.status == "cancelled":  # by another user of the cluster, or by its restart
             self.submit(batch)
         elif future.status != "error":
-            return [Finished(batch, None)]
-        elif isinstance(back, KilledWorker):
-            deaths = back.allowed_failures if alone else 0  # but for the last, which the coordinator counts
-            return [Finished(replace(batch, losses=batch.losses + deaths), None)]
+            return [BatchOutcome(batch, None)]
+        elif isinstance(outcome, KilledWorker):
+            # The run counts one death for each loss; Dask repeated the task after all others.
+            deaths = outcome.allowed_failures if was_alone else 0
+            return [BatchOutcome(replace(batch, deaths=batch.deaths + deaths), None)]
         else:
-            self._judge(batch, back)
+            self._handle_error(batch, outcome)
         return []
 
-    def _judge(self, batch: Batch, error: Exception) -> None:
-        """No cell is to blame: leave out the workers that such an error comes from, and send it again."""
-        found = self._complaints(batch.cells[0])
-        for address in sorted(found.keys() - self._unfit):
-            self.notes.append(f"the worker {address} is left out: {_reason(found[address])}")
-        self._unfit |= found.keys()
-        self._puzzles += not found
-        if self._puzzles > MOST_PUZZLES or (found and not self._fit):
-            self._failure = self._failure or self._refusal(error)
-        else:
+    def _handle_error(self, batch: WorkBatch, error: Exception) -> None:
+        """Exclude the workers that cause an error which is not the item's, and send the batch again."""
+        reasons = self._test_workers(batch.items[0])
+        for address in sorted(reasons.keys() - self._excluded):
+            self.notes.append(f"the worker {address} is not used: {_describe(reasons[address])}")
+        self._excluded |= reasons.keys()
+        self._unexplained += not reasons
+        if self._unexplained <= MAX_UNEXPLAINED and (self._usable or not reasons):
             self.submit(batch)
+        elif isinstance(error, SeparatrixError):
+            self._failure = self._failure or error
+        else:
+            message = f"no worker of the cluster at {self._address} can be used: {_describe(error)}"
+            self._failure = self._failure or SeparatrixError(message)
 
-    def _complaints(self, cell: Work) -> dict[str, Exception]:
-        """Why workers cannot compute a cell, by their addresses."""
-        self._looked = 0.0
+    def _test_workers(self, item: WorkItem) -> dict[str, Exception]:
+        """The reasons why workers cannot compute an item, by their addresses."""
+        self._last_look = 0.0
         self._look()
         if self._failure:
             return {}
@@ -294,35 +307,56 @@ class DaskExecutor(Executor):
             answers = self._client.sync(
                 self._client._run,
                 pickle.loads,
-                pickle.dumps(_Test(cell)),
+                pickle.dumps(_Test(item)),
                 workers=list(self._slots),
                 on_error="return",
-                callback_timeout=SILENCE,
+                callback_timeout=SILENCE_TIMEOUT,
             )
-        except Exception:  # whatever it is, there was no answer
-            self._failure = self._lost()
+        except Exception:  # any error means that there was no answer
+            self._failure = self._make_lost_error()
             return {}
-        asked = {each: why for each, why in answers.items() if not isinstance(why, OSError)}  # it is gone
-        return {each: why for each, why in asked.items() if isinstance(why, Exception)}
+        # An OSError means that the worker is gone, which is no reason to exclude it.
+        return {
+            address: answer
+            for address, answer in answers.items()
+            if isinstance(answer, Exception) and not isinstance(answer, OSError)
+        }
 
-    def _refusal(self, error: Exception) -> SeparatrixError:
-        """The one line for what no cell can be blamed for."""
-        if isinstance(error, SeparatrixError):
-            return error
-        return SeparatrixError(f"no worker of the cluster at {self._address} is of use: {_reason(error)}")
-
-    def _quiet(self, quiet: bool) -> None:
+    def _set_quiet(self, is_quiet: bool) -> None:
         for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(logging.CRITICAL if quiet else level)
+            logging.getLogger(name).setLevel(logging.CRITICAL if is_quiet else level)
 
 
-def _reason(error: Exception) -> str:
-    """Why a worker cannot compute what others can."""
+def _describe(error: Exception) -> str:
+    """The reason why a worker cannot compute what others can."""
     if isinstance(error, SeparatrixError):
         return str(error)
     if isinstance(error, ImportError | AttributeError):
         return (
-            f"it cannot load what it is to compute ({one_line(error)}); install the same version of "
-            "separatrix where the workers run"
+            f"it cannot load the code ({one_line(error)}); install the same version of separatrix where the "
+            "workers run"
         )
     return f"{type(error).__name__}: {one_line(error)}"
+
+
+_thread = threading.local()
+"""Holds the executor of each thread of a worker."""
+
+
+def work_within(batch: WorkBatch, limit: float) -> BatchOutcome:
+    """Compute a batch on a worker of the cluster, in a process that is ended if an item exceeds the limit."""
+    executor: LocalExecutor | None = getattr(_thread, "executor", None)
+    if executor is None or executor.cell_timeout != limit:
+        # Python allows no children to the workers of Dask, since they are daemons: these end with their
+        # parents and would leave children behind. Ours watch their parent, and end with it as well.
+        multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+        executor = _thread.executor = LocalExecutor(1, cell_timeout=limit)
+    try:
+        executor.submit(batch)
+        while not (outcomes := executor.wait(1.0)):
+            pass
+    except BaseException:
+        executor.close()
+        _thread.executor = None
+        raise
+    return outcomes[0]

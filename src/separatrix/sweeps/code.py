@@ -1,24 +1,22 @@
-"""Which version of the code computes a cell: a digest of the sources its result depends on.
+"""The version of the code behind a work item: a hash of the sources that its result depends on.
 
-These are the modules of the construction and the mechanism, of the engines, and all they import that is
-not Python's own or installed beside it. Of each the syntax tree counts, without docstrings and comments.
-A change to one mechanism thus leaves the cells of the others as they are. Data files that a mechanism
-reads are not seen, nor is what the packages it uses contain.
+These are the modules that the kind of work names below, those of the construction, task and mechanism, and
+all modules of separatrix and of the user that they import. A change to one mechanism thus leaves the stored
+cells of other mechanisms valid. Data files that a mechanism reads are not included, nor are the packages that
+it uses.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
+import re
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from importlib.metadata import version
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from separatrix.constructions import Construction
 from separatrix.core.errors import PACKAGES
@@ -29,202 +27,154 @@ from separatrix.mechanisms.own_modules import OWN, locate, module_of
 if TYPE_CHECKING:
     from separatrix.training.tasks import Task
 
-LISTS = (
-    "separatrix.constructions",
-    "separatrix.training.data",
-    "separatrix.mechanisms",
-    "separatrix.training.tasks",
+VERDICT_MODULES = ("separatrix.exact.engines", "separatrix.exact.verdicts.verdict")
+TRAINING_MODULES = ("separatrix.training.learning.loop", "separatrix.mechanisms.learned")
+"""The modules that learn extras are imported by name, so no import statement leads to them."""
+REGISTRIES = ("constructions", "mechanisms", "training.data", "training.tasks")
+"""Packages that list what is in them: a name imported from one leads to the module that defines the name."""
+DISPLAY_MODULES = ("documents", "judgement", "rendering", "result", "schemas")
+"""Modules of core that show results and do not change them."""
+SOURCES = Path(__file__).parents[1]
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<source>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n;#]*)"
+    r"|import[ \t]+(?P<modules>[^\n;#]+))",
+    re.MULTILINE,
 )
-"""Rooms that only list what is in them: a name imported from one leads to the module that defines it."""
-ROOTS = ("separatrix.exact.engines", "separatrix.exact.verdicts.verdict")
-"""Where the answer of every cell comes from."""
-LEARNING = ("separatrix.training.learning.loop", "separatrix.mechanisms.learned")
-"""Where training comes from; the modules that learn extras are imported by name."""
-OURS = "separatrix"
-SHOWING = (
-    "separatrix.core.documents",
-    "separatrix.core.judgement",
-    "separatrix.core.rendering",
-    "separatrix.core.result",
-    "separatrix.core.schemas",
-)
-"""How answers are shown, typed and interpreted, which does not change what is computed and stored."""
 
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
-    """The digest for cells of this construction and mechanism; the same on every machine."""
-    return code_of(*ROOTS, *_origins(kind), *_origins(type(mechanism)), *_own(mechanism))
+    """Return the version of the code for verdicts; the same on every machine."""
+    return hash_code(*VERDICT_MODULES, *_class_modules(kind), *list_mechanism_modules(mechanism))
 
 
 def training_code(task: type[Task], mechanism: Mechanism, from_witness: bool) -> str:
-    """The digest for training of this mechanism on this task, from scratch or from weights written down."""
-    first: tuple[str, ...] = ()
+    """Return the version of the code for training runs, from scratch or from constructed weights."""
+    modules = [*TRAINING_MODULES, *_class_modules(task), *list_mechanism_modules(mechanism)]
     if from_witness:
         from separatrix.training.learning.witnesses import WITNESSES
 
-        written = WITNESSES.get(task.name)
-        first = ("separatrix.training.learning.witnesses", *(_origins(written) if written else ()))
-    return code_of(*LEARNING, *_origins(task), *_origins(type(mechanism)), *_own(mechanism), *first)
+        modules.append("separatrix.training.learning.witnesses")
+        modules += _class_modules(WITNESSES[task.name]) if task.name in WITNESSES else ()
+    return hash_code(*modules)
 
 
 def task_code(task: type[Task]) -> str:
-    """The digest for the samples and the floor of a task."""
-    return code_of(*_origins(task))
-
-
-def code_of(*names: str) -> str:
-    """The digest for work whose result depends on these modules and on what they import."""
-    return _digest(frozenset(names))
-
-
-def _origins(kind: type) -> Iterator[str]:
-    """The modules of a class and of those it inherits from, as far as they are not Python's or torch's."""
-    for each in kind.__mro__:
-        if _top(each.__module__) == _top(kind.__module__):
-            yield each.__module__
-
-
-def _own(mechanism: Mechanism) -> Iterator[str]:
-    """The modules of what a user gave to be a mechanism: as it is named, and where it is from."""
-    if not isinstance(mechanism, CustomMechanism):
-        return
-    module, colon, _ = mechanism.name.partition(":")
-    if colon:
-        yield module_of(module)
-    attend = mechanism.attend
-    yield str(getattr(attend, "__module__", None) or type(attend).__module__)
-    yield from _origins(type(attend))
+    """Return the version of the code for the samples and the floor of a task."""
+    return hash_code(*_class_modules(task))
 
 
 @cache
-def _digest(roots: frozenset[str]) -> str:
-    found = hashlib.sha256()
-    for name, module in sorted(modules(roots).items()):
-        found.update(f"{name} {module.digest}\n".encode())
-    return found.hexdigest()[:16]
+def hash_code(*modules: str) -> str:
+    """Return a hash of the package version, of these modules, and of what they import."""
+    lines = (f"{name} {digest}\n" for name, digest in sorted(find_sources(modules).items()))
+    return hashlib.sha256("".join((f"{version('separatrix')}\n", *lines)).encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Module:
-    """What matters of a module: what it does, and what it imports."""
+def _class_modules(kind: type) -> Iterator[str]:
+    """The modules of a class and of its bases in the same package."""
+    package = _top(kind.__module__)
+    return (base.__module__ for base in kind.__mro__ if _top(base.__module__) == package)
+
+
+def list_mechanism_modules(mechanism: Mechanism) -> Iterator[str]:
+    """Yield the modules of a mechanism; for a user's own, where it is named and where it is defined."""
+    yield from _class_modules(type(mechanism))
+    if isinstance(mechanism, CustomMechanism):
+        module, colon, _ = mechanism.name.partition(":")
+        if colon:
+            yield module_of(module)
+        attend = mechanism.attend
+        yield str(getattr(attend, "__module__", None) or type(attend).__module__)
+        yield from _class_modules(type(attend))
+
+
+class SourceFile(NamedTuple):
+    """The hash of a source file, and the names that its import statements lead to."""
 
     digest: str
     imports: tuple[str, ...]
 
 
-def modules(roots: Iterable[str]) -> dict[str, Module]:
-    """The modules named, and all they import that is of the same packages or lies open beside them."""
-    found: dict[str, Module] = {}
-    waiting = sorted(roots)
+def find_sources(modules: Iterable[str]) -> dict[str, str]:
+    """Return the hashes of modules and of all they import from the same packages or from beside them."""
+    digests: dict[str, str] = {}
+    waiting = sorted(modules)
     packages = frozenset(map(_top, waiting))
     while waiting:
         name = waiting.pop()
-        if name in found or name in LISTS or name.startswith(SHOWING):
+        path = None if name in digests else _find_file(name, packages)
+        if path is None:
             continue
-        if not (_top(name) in packages or _is_local(_top(name))):
-            continue
-        module = _module(name)
-        if module is not None:
-            found[name] = module
-            OWN.mention(name, module.imports)
-            waiting += module.imports
-            waiting += [] if _top(name) == OURS else _parents(name)
-    return found
+        source = _read_source(name, path)
+        digests[name] = source.digest
+        waiting += source.imports
+        if _top(name) != "separatrix":
+            OWN.mention(name, source.imports)
+            # The parent packages of a user's module are imported with it; ours only list their modules.
+            parts = name.split(".")
+            waiting += [".".join(parts[:end]) for end in range(1, len(parts))]
+    return digests
 
 
 def _top(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _parents(name: str) -> list[str]:
-    """`a` and `a.b` for `a.b.c`: what their `__init__` does is done, too."""
-    parts = name.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts))]
-
-
-@cache
-def _is_local(name: str) -> bool:
-    """Whether a module is neither Python's own nor installed."""
-    if name in sys.stdlib_module_names:
-        return False
-    spec = locate(name)
-    if spec is None:
-        return False
-    places = [spec.origin] if spec.origin else spec.submodule_search_locations or []
-    found = [Path(place).resolve() for place in places if Path(place).exists()]
-    return bool(found) and not any(map(_is_installed, found))
-
-
-def _is_installed(file: Path) -> bool:
-    """Whether a file is of a package that is installed: here, or where another environment shares its own."""
-    here = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    return any(parent in here or parent.name in PACKAGES for parent in file.parents)
-
-
-@cache
-def _module(name: str) -> Module | None:
-    text = source_of(name)
-    if text is None:
+def _find_file(name: str, packages: frozenset[str]) -> Path | None:
+    """The source of a module of these packages, or of one that is neither Python's own nor installed."""
+    if _top(name) == "separatrix":
+        return _find_own_file(name.partition(".")[2])
+    if _top(name) not in packages and _is_installed(_top(name)):
         return None
     spec = locate(name)
-    package = name if spec is not None and spec.submodule_search_locations else name.rpartition(".")[0]
-    tree = ast.parse(text)
-    imports = tuple(dict.fromkeys(_imports(tree, package)))
-    return Module(_tree_digest(tree, docstrings="__doc__" in text), imports)
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _tree_digest(tree: ast.Module, docstrings: bool) -> str:
-    """The digest of what is executed, the same in every Python; `docstrings` for modules that read theirs."""
-    words, waiting = list[str](), list[ast.AST | str]([tree])
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, str):
-            words.append(node)
-            continue
-        parts: list[ast.AST | str] = [type(node).__name__]
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if value is None or value == [] or name == "ctx":  # newer Pythons have more fields, empty ones
-                continue
-            parts.append(name)
-            for each in value if isinstance(value, list) else (value,):
-                if not isinstance(each, ast.AST):
-                    parts.append(repr(each))
-                elif docstrings or not _is_docstring(each):
-                    parts.append(each)
-        waiting += [".", *reversed(parts)]
-    return hashlib.sha256(" ".join(words).encode()).hexdigest()
+@cache
+def _find_own_file(name: str) -> Path | None:
+    """The source of a module of separatrix that matters for results."""
+    if name in REGISTRIES or name.startswith(tuple(f"core.{module}" for module in DISPLAY_MODULES)):
+        return None
+    path = SOURCES.joinpath(*name.split("."))
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
-def _is_docstring(node: ast.AST) -> bool:
-    """Whether a statement is nothing but a text, wherever it stands."""
-    return (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and type(node.value.value) is str
-    )
+@cache
+def _is_installed(package: str) -> bool:
+    """Whether a package is Python's own or installed, here or in an environment that shares its packages."""
+    spec = None if package in sys.stdlib_module_names else locate(package)
+    places = [spec.origin] if spec and spec.origin else spec.submodule_search_locations if spec else None
+    paths = [Path(place).resolve() for place in places or ()]
+    return not paths or any(parent.name in PACKAGES for path in paths for parent in path.parents)
 
 
-def source_of(name: str) -> str | None:
-    """The text of a module with one kind of line end; None where there is no such module."""
-    spec = locate(name)
-    text = getattr(spec.loader, "get_source", lambda _: None)(name) if spec is not None else None
-    return None if text is None else "\n".join(text.splitlines())
+# A file is read once per process, even if it changes: the process goes on with the code that it has loaded,
+# and must not store the results under the version of the new code.
+@cache
+def _read_source(name: str, path: Path) -> SourceFile:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    imports: list[str] = []
+    for written, names in _find_imports(text):
+        module = resolve_name(written, package) if written.startswith(".") else written
+        if module.removeprefix("separatrix.") in REGISTRIES:
+            registry = SOURCES.joinpath(*module.split(".")[1:], "__init__.py").read_text()
+            imports += [home for home, listed in _find_imports(registry) if set(names) & set(listed)]
+        else:
+            imports += [module, *(f"{module}.{imported}" for imported in names)]
+    # Most imported names are no modules. They are removed here once, not in every search.
+    is_ours = _top(name) == "separatrix"
+    kept = [x for x in imports if not is_ours or _find_file(x, frozenset({"separatrix"})) is not None]
+    return SourceFile(hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(kept)))
 
 
-def _imports(tree: ast.Module, package: str) -> Iterator[str]:
-    """The modules that a module in a package imports, anywhere in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            written = "." * node.level + (node.module or "")
-            module = resolve_name(written, package) if node.level else written
-            yield module
-            for name in node.names:
-                yield _home(module, name.name)
-
-
-def _home(module: str, name: str) -> str:
-    """The module that a name imported from another leads to."""
-    if module in LISTS:
-        return str(getattr(getattr(import_module(module), name, None), "__module__", module))
-    return f"{module}.{name}"
+def _find_imports(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The import statements of a source: the module, and the names that are imported from it."""
+    for match in _IMPORT.finditer(text):
+        written = re.sub(r"#[^\n]*", "", match["names"] or match["modules"]).strip("() \t\n")
+        names = [name.split()[0] for name in written.split(",") if name.strip()]
+        if match["source"]:
+            yield match["source"], names
+        else:
+            yield from ((module, []) for module in names)

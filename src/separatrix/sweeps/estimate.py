@@ -1,4 +1,4 @@
-"""Before a sweep: how many cells there are, how many are stored, and about how long the rest will take."""
+"""Estimates before a sweep: the number of cells, how many are stored, and the time for the others."""
 
 from __future__ import annotations
 
@@ -9,136 +9,148 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Any
 
 import numpy as np
 
+from separatrix.core.documents import Document
 from separatrix.exact.engines import ENGINES
-from separatrix.sweeps.backlog import LOOKED_UP
-from separatrix.sweeps.batches import CostKey
+from separatrix.sweeps.backlog import LOOKUP_SIZE, CostKey
 from separatrix.sweeps.executors import Executor
-from separatrix.sweeps.store import Checkpoint, Result, Status, Store
-from separatrix.sweeps.work import Batch, Planned, Work
+from separatrix.sweeps.store import CellResult, CellStatus, Checkpoint, Store
+from separatrix.sweeps.work import ReferenceDefaults, WorkBatch, WorkItem, WorkPlan
 
-TRIED = 64
-"""Cells of a kind that are tried at most."""
-START = 4.0
+MAX_TRIED = 64
+"""Cells of a cost key that are tried."""
+START_SECONDS = 4.0
 """Seconds until workers have begun."""
-LIKELY = 1.5
-"""The power of n by which time grows where only one n was seen: between linear and quadratic attention."""
-OVERHEAD = 2e-4
-"""Seconds for planning and keeping a cell, generously."""
+DEFAULT_EXPONENT = 1.5
+"""The power of n by which time grows if only one n was seen: between linear and quadratic attention."""
+OVERHEAD_SECONDS = 2e-4
+"""Seconds for planning and storing a cell, rounded up."""
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """How many cells a sweep will compute, and how long that may take."""
+class CostBasis(Document):
+    """The number of cost keys by the source of their cost."""
 
-    total: int
+    known: int
+    """From cells in the store."""
+    tried: int
+    """From cells that were computed for the estimate."""
+    guessed: int
+    """The mean of the others."""
+
+
+@dataclass(frozen=True)
+class Estimate(Document):
+    """The number of cells that a sweep would compute, and the time for them."""
+
+    sweep: str
+    """The name of the plan."""
+    store: str
+    cells: int
     different: int
-    """Cells that two parts name count once."""
+    """Cells in two parts count once."""
     stored: int
     missing: int
-    seconds: float
-    """The time for what is missing, on all workers."""
     workers: int
-    known: int
-    """Kinds of cells whose cost is known from the store."""
-    tried: int
-    """Kinds of cells of which some were computed just now."""
-    guessed: int
-    """Kinds of cells whose cost is taken to be like that of the others."""
-
-    def as_json(self) -> dict[str, Any]:
-        """What `separatrix sweep --dry-run --json` prints."""
-        return {
-            "cells": self.total,
-            **{name: getattr(self, name) for name in ("different", "stored", "missing", "workers")},
-            "seconds": self.seconds,
-            "seconds_from": {name: getattr(self, name) for name in ("known", "tried", "guessed")},
-        }
+    seconds: float
+    """The time for the missing cells on all workers."""
+    seconds_from: CostBasis
+    taken: ReferenceDefaults
+    """By part and construction, the parameters that the plan leaves out, at the reference point."""
 
 
 def estimate(
-    plan: Planned,
+    plan: WorkPlan,
     store: Store | None,
     executor: Executor,
-    workers: int,
+    location: str = "",
     retry_failed: bool = False,
     budget: float = 10.0,
 ) -> Estimate:
-    """How much a plan has left to compute; cells of unknown cost are tried for about `budget` seconds."""
-    counts, samples, chance = Counter[CostKey](), defaultdict[CostKey, list[Work]](list), Random(0)
-    everything, lacking, stored = array("Q"), array("Q"), 0
-    cells = (cell for _, cell in plan)
-    while some := list(islice(cells, LOOKED_UP)):
-        there = {} if store is None else store.finished([cell.id for cell in some])
-        for cell in some:
-            everything.append(int(cell.id[:16], 16))
-            status = there.get(cell.id)
-            if status is None or (retry_failed and status is Status.FAILED):
-                lacking.append(everything[-1])
-                counts[cell.cost_key] += 1
-                sample = samples[cell.cost_key]
-                if len(sample) < TRIED:
-                    sample.append(cell)
-                elif (place := chance.randrange(counts[cell.cost_key])) < TRIED:
-                    sample[place] = cell
+    """Estimate the rest of a plan; cells of unknown cost are tried for about `budget` seconds."""
+    counts, samples, random = Counter[CostKey](), defaultdict[CostKey, list[WorkItem]](list), Random(0)
+    identities, missing_identities, stored = array("Q"), array("Q"), 0
+    items = (item for _, item in plan)
+    while chunk := list(islice(items, LOOKUP_SIZE)):
+        statuses = {} if store is None else store.find_statuses([item.id for item in chunk])
+        for item in chunk:
+            identities.append(int(item.id[:16], 16))
+            status = statuses.get(item.id)
+            if status is None or (retry_failed and status is CellStatus.FAILED):
+                missing_identities.append(identities[-1])
+                _add_sample(item, counts, samples[item.cost_key], random)
             else:
                 stored += 1
-    different, missing = _different(everything), _different(lacking)
+    missing = _count_distinct(missing_identities)
     recorded = {} if store is None else store.mean_seconds()
-    known = {kind: recorded[kind] for kind in counts if kind in recorded}
-    tried = _tried([samples[kind] for kind in counts if kind not in known], executor, budget)
+    known = {key: recorded[key] for key in counts if key in recorded}
+    tried = _try_cells([samples[key] for key in counts if key not in known], executor, budget)
     cost = {**known, **tried}
     mean = sum(cost.values()) / len(cost) if cost else 0.0
-    work = sum(count * cost.get(kind, mean) for kind, count in counts.items())
-    work *= missing / max(len(lacking), 1)
-    seconds = (START + work / workers + OVERHEAD * missing) if missing else 0.0
+    work = sum(count * cost.get(key, mean) for key, count in counts.items())
+    work *= missing / max(len(missing_identities), 1)
+    seconds = START_SECONDS + work / executor.workers + OVERHEAD_SECONDS * missing if missing else 0.0
     return Estimate(
-        *(plan.count, different, stored, missing, seconds, workers),
-        *(len(known), len(tried), len(counts) - len(cost)),
+        sweep=plan.name,
+        store=location,
+        cells=plan.count,
+        different=_count_distinct(identities),
+        stored=stored,
+        missing=missing,
+        workers=executor.workers,
+        seconds=seconds,
+        seconds_from=CostBasis(len(known), len(tried), len(counts) - len(cost)),
+        taken=plan.reference_defaults,
     )
 
 
-def _tried(samples: Iterable[list[Work]], executor: Executor, budget: float) -> dict[CostKey, float]:
-    """Mean seconds of the kinds that were tried before the time was over; the shortest inputs come first."""
-    waiting = [Batch(tuple(sorted(sample, key=_length))) for sample in samples]
-    found: dict[CostKey, float] = {}
-    end = time.monotonic() + START + budget
-    while (waiting or executor.busy) and time.monotonic() < end:
+def _add_sample(item: WorkItem, counts: Counter[CostKey], sample: list[WorkItem], random: Random) -> None:
+    """Keep a uniform sample of the items of each cost key (reservoir sampling)."""
+    counts[item.cost_key] += 1
+    if len(sample) < MAX_TRIED:
+        sample.append(item)
+    elif (position := random.randrange(counts[item.cost_key])) < MAX_TRIED:
+        sample[position] = item
+
+
+def _try_cells(samples: Iterable[list[WorkItem]], executor: Executor, budget: float) -> dict[CostKey, float]:
+    """Mean seconds by cost key, for those that were tried in time; the shortest inputs come first."""
+    waiting = [WorkBatch(tuple(sorted(sample, key=lambda item: item.length))) for sample in samples]
+    costs: dict[CostKey, float] = {}
+    end = time.monotonic() + START_SECONDS + budget
+    while (waiting or executor.is_busy) and time.monotonic() < end:
         while waiting and executor.vacancies > 0:
             executor.submit(waiting.pop())
-        for each in executor.wait(0.2):
-            cells, back = each.batch.cells, each.results or []
-            results = [one for one in back if isinstance(one, Result)]
+        for outcome in executor.wait(0.2):
+            items, outputs = outcome.batch.items, outcome.results or []
+            results = [output for output in outputs if isinstance(output, CellResult)]
             if results:
-                found[cells[0].cost_key] = _mean_cost(cells, results)
-            for begun in back[:1]:
-                share = cells[0].share_done(begun.data) if isinstance(begun, Checkpoint) else 0.0
+                costs[items[0].cost_key] = _mean_cost(items, results)
+            elif outputs and isinstance(outputs[0], Checkpoint):
+                share = items[0].estimate_share(outputs[0].data)
                 if share > 0:
-                    found[cells[0].cost_key] = begun.seconds / share
-    return found
+                    costs[items[0].cost_key] = outputs[0].seconds / share
+    return costs
 
 
-def _mean_cost(cells: Sequence[Work], results: Sequence[Result]) -> float:
-    """Mean seconds of all the cells, of which the first have results.
+def _mean_cost(items: Sequence[WorkItem], results: Sequence[CellResult]) -> float:
+    """Mean seconds of all items, the first of which have results.
 
-    On literal tokens time grows as a power of n, the slope of what was seen.
+    On literal tokens, time grows as a power of n, which is fitted.
     """
-    seconds, n = [max(result.seconds, 1e-6) for result in results], np.array([*map(_length, cells)])
-    seen = len(seconds)
-    engine = ENGINES.get(str(results[-1].found.get("engine")))
+    seconds, n = [max(result.seconds, 1e-6) for result in results], np.array([item.length for item in items])
+    count = len(seconds)
+    engine = ENGINES.get(str(results[-1].findings.get("engine")))
     if engine is None or not engine.literal:
-        return sum(seconds) / seen
-    slope = np.polyfit(np.log(n[:seen]), np.log(seconds), 1)[0] if n[0] < n[seen - 1] else LIKELY
-    beyond = seconds[-1] * (n[seen:] / n[seen - 1]) ** np.clip(slope, 0, 2)
-    return float(sum(seconds) + beyond.sum()) / len(cells)
+        return sum(seconds) / count
+    exponent = DEFAULT_EXPONENT
+    if n[0] < n[count - 1]:
+        exponent = np.polyfit(np.log(n[:count]), np.log(seconds), 1)[0]
+    others = seconds[-1] * (n[count:] / n[count - 1]) ** np.clip(exponent, 0, 2)
+    return float(sum(seconds) + others.sum()) / len(items)
 
 
-def _length(cell: Work) -> float:
-    return max(2.0, cell.columns().get("n") or 2.0)
-
-
-def _different(identities: array[int]) -> int:
+def _count_distinct(identities: array[int]) -> int:
     return int(np.unique(np.frombuffer(identities, dtype=np.uint64)).size)

@@ -1,4 +1,4 @@
-"""Floors of real data as work: shortcuts are fitted once, and kept beside the runs held against them."""
+"""Floors of real data as work items: shortcuts are fitted once, and stored beside the training runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from separatrix.sweeps.code import task_code
 from separatrix.sweeps.store import Answer
 from separatrix.sweeps.store.schema import FLOOR
-from separatrix.sweeps.training_runs import texts
-from separatrix.sweeps.work import Work
+from separatrix.sweeps.training_runs import parameter_texts
+from separatrix.sweeps.work import WorkItem
 from separatrix.training.tasks import Setting, Split, Task, task_named
 
-NOBODY = "none"
-"""What stands for a mechanism where there is none."""
+NO_MECHANISM = "none"
+"""The entry for the mechanism of work that has none."""
 
 
 @dataclass(frozen=True)
-class FloorOf(Work):
+class FloorOf(WorkItem):
     """The best shortcut on the test samples of a task; make one with `floor_of`.
 
-    What it finds: `floor`, its score, and `floor_by`, what it is.
+    Its findings are `floor`, the score, and `floor_by`, the shortcut.
     """
 
     kind = FLOOR
@@ -38,31 +38,27 @@ class FloorOf(Work):
 
     @property
     def cost_key(self) -> tuple[str, ...]:
-        return self.kind, self.task, NOBODY
+        return self.kind, self.task, NO_MECHANISM
 
     def columns(self) -> dict[str, Any]:
-        n = self.parameters.get("n")
-        return {
-            "mechanism": NOBODY,
-            "parameters": {"task": self.task, **self.parameters, **self.setting},
-            "n": None if n is None else float(n),
-        }
+        parameters = {"task": self.task, **self.parameters, **self.setting}
+        return {"mechanism": NO_MECHANISM, "parameters": parameters}
 
-    def code_here(self) -> str:
+    def current_code(self) -> str:
         return task_code(task_named(self.task))
 
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
         task, setting = task_named(self.task).read(self.parameters), Setting.read(self.setting)
-        found = task.floor(task.samples(setting.tests, Split.TEST))
-        yield Answer({"floor": found.score, "floor_by": found.basis})
+        floor = task.floor(task.samples(setting.tests, Split.TEST))
+        yield Answer({"floor": floor.score, "floor_by": floor.basis})
 
 
 def floor_of(task: Task, setting: Setting) -> FloorOf:
-    """The floor of a task as work that `run` and a store take; of the setting, `tests` matters.
+    """Return the floor of a task as a work item; of the setting, only `tests` matters.
 
     >>> work = floor_of(task_named("smnist").read({"patch": 7}), Setting(tests=100))
     >>> str(work), work.columns()["parameters"]
     ('the floor of smnist', {'task': 'smnist', 'patch': '7', 'tests': '100'})
     """
-    matters = {"tests": texts(setting)["tests"]}
-    return FloorOf(task.name, texts(task.parameters), matters, task_code(type(task)))
+    relevant = {"tests": parameter_texts(setting)["tests"]}
+    return FloorOf(task.name, parameter_texts(task.parameters), relevant, task_code(type(task)))

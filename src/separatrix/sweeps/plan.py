@@ -1,30 +1,25 @@
-"""A plan: what is to be computed, read from TOML and checked in full before anything runs."""
+"""Plans: TOML files that describe what to compute, checked in full before anything runs."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path as File
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from separatrix.core.files.reading import read_whole
 from separatrix.core.parameters import UsageError, require_known
-from separatrix.sweeps.learn_table import LearnKeys, LearnTable, read_learn_table, written_runs
-from separatrix.sweeps.plan_file import Complaints, PlanError, read_toml
-from separatrix.sweeps.table_keys import TableKeys, written_mechanisms
-from separatrix.sweeps.verdict_table import VerdictKeys, VerdictTable, read_table, written_cells
-from separatrix.sweeps.work import Work
+from separatrix.sweeps.learn_table import LearnTable
+from separatrix.sweeps.plan_table import MAX_CELLS, PlanName, PlanTable
+from separatrix.sweeps.plan_toml import KeyPath, PlanError, find_line, read_toml
+from separatrix.sweeps.verdict_table import VerdictTable
+from separatrix.sweeps.work import ReferenceDefaults, WorkItem
 
-MOST_CELLS = 10_000_000
-"""More cannot be checked before they run, not within a gigabyte; split such a plan."""
-MOST_MECHANISMS = 100_000
-"""The most mechanisms of all tables, each choice of a mechanism's own parameters counted."""
-LARGEST = 1_000_000
-"""Bytes of a plan that is read at all."""
-WANTED = {
+MAX_PLAN_BYTES = 1_000_000
+EXPECTED = {
     "construction": "the name of a construction, or a list of them",
     "mechanisms": "a list of mechanisms",
     "learn": "made of tables: write [[learn]] and the keys below it",
@@ -35,42 +30,27 @@ WANTED = {
     "test": "true or false",
     "until_decided": "true or false",
 }
-"""What a key has to be that is not a text."""
-
-Keys = TypeVar("Keys", bound=BaseModel)
+"""The form of each key that is not a text."""
 
 
-class PlanKeys(VerdictKeys):
-    """The keys outside of the tables: about the plan, and defaults for all tables."""
+class PlanFile(BaseModel):
+    """The keys of a plan, with its tables by their kind."""
 
+    model_config = ConfigDict(extra="forbid")
+    name: PlanName = ""
     description: str = ""
-    sweep: list[dict[str, Any]] = Field(default=[])
-    learn: list[dict[str, Any]] = Field(default=[])
+    sweep: list[VerdictTable] = []
+    learn: list[LearnTable] = []
 
 
-@dataclass(frozen=True)
-class TableKind:
-    """A kind of tables: what they may say, how they are read, and how many cells they spell."""
-
-    keys: type[TableKeys]
-    shared: frozenset[str]
-    """What is taken from outside of the tables where it is not given."""
-    read: Callable[[Any, str, Complaints, Collection[str]], VerdictTable | LearnTable]
-    written: Callable[[Mapping[str, Any]], int]
-
-
-KINDS = {
-    "sweep": TableKind(
-        VerdictKeys, frozenset(VerdictKeys.model_fields) - {"name"}, read_table, written_cells
-    ),
-    "learn": TableKind(LearnKeys, frozenset({"mechanisms", "seeds"}), read_learn_table, written_runs),
-}
-"""By the name that tables have in a plan."""
+TABLES: Mapping[str, type[PlanTable]] = {"sweep": VerdictTable, "learn": LearnTable}
+SHARED = {"sweep": VerdictTable.model_fields.keys() - {"name"}, "learn": {"mechanisms", "seeds"}}
+"""The keys that tables of each kind take from the plan if they do not have them."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts, each a product of constructions or tasks, mechanisms, parameters and seeds."""
+    """Tables, each a product of constructions or tasks, mechanisms, parameters and seeds."""
 
     name: str
     text: str
@@ -79,41 +59,41 @@ class Plan:
 
     @property
     def count(self) -> int:
-        """The number of cells; one that two parts name counts twice."""
+        """The number of cells; a cell in two parts counts twice."""
         return sum(part.count for part in self.parts)
 
     @property
     def key(self) -> str:
-        """The identity of a plan: that of its text, and of the versions of the code that computes it."""
+        """The identity: that of the text, and of the versions of the code that computes it."""
         codes = sorted({code for part in self.parts for code in part.versions})
         return hashlib.sha256("\0".join((self.name, self.text, *codes)).encode()).hexdigest()[:32]
 
     @property
-    def taken(self) -> dict[str, dict[str, dict[str, str]]]:
-        """By part and construction, the parameters that were not given and are those of a reference point."""
-        return {part.name: part.taken for part in self.parts if part.taken}
+    def reference_defaults(self) -> ReferenceDefaults:
+        """By part and construction, the parameters that the plan leaves out, at the reference point."""
+        return {part.name: part.reference_defaults for part in self.parts if part.reference_defaults}
 
     @property
-    def stages(self) -> bool:
-        """Whether pilot runs choose the learning rates of others, which `learn --plan` does."""
-        return any(isinstance(part, LearnTable) and part.stages for part in self.parts)
+    def has_stages(self) -> bool:
+        """Whether pilot runs choose the learning rates of other runs, as `learn --plan` does."""
+        return any(isinstance(part, LearnTable) and part.has_stages for part in self.parts)
 
     @property
     def threads(self) -> int:
-        """The most threads of torch that a worker computes a cell with."""
+        """The most threads of torch with which a worker computes a cell."""
         return max(part.threads for part in self.parts)
 
-    def __iter__(self) -> Iterator[tuple[str, Work]]:
-        """Every cell with the name of its part; made one by one, so that a million need no memory."""
+    def __iter__(self) -> Iterator[tuple[str, WorkItem]]:
+        """Yield every cell with the name of its part, made one by one, so that a million need no memory."""
         for part in self.parts:
-            for cell in part:
+            for cell in part.cells():
                 yield part.name, cell
 
 
-def load_plan(file: File, allow: Collection[str] = (), device: str | None = None) -> Plan:
-    """The plan in a file."""
+def load_plan(file: Path, allow: Collection[str] = (), device: str | None = None) -> Plan:
+    """Read the plan in a file."""
     try:
-        text = read_whole(file, LARGEST, "a plan").decode("utf-8-sig")
+        text = read_whole(file, MAX_PLAN_BYTES, "a plan").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not a text; a plan is a TOML file") from None
     return read_plan(text, str(file), file.stem, allow, device)
@@ -121,79 +101,79 @@ def load_plan(file: File, allow: Collection[str] = (), device: str | None = None
 
 def read_plan(
     text: str,
-    where: str = "plan",
+    source: str = "plan",
     name: str = "plan",
     allow: Collection[str] = (),
     device: str | None = None,
 ) -> Plan:
-    """The plan that a TOML text spells, or a PlanError with everything that is wrong with it.
+    """Return the plan in a TOML text, or raise a PlanError with all its mistakes.
 
-    `allow` holds those of the user's own mechanisms, `module:attribute`, that the plan may name: a plan
-    is data, and names code only where the user says so. `device` is where training runs are made, whatever
-    the plan says.
+    `allow` holds the user's own mechanisms, `module:attribute`, that the plan may name: a plan is data, and
+    loads code only if the user says so. `device` replaces the device of all training runs.
     """
-    data, lines = read_toml(text, where)
-    complaints, parts = Complaints(lines), dict[str, VerdictTable | LearnTable]()
-    keys = _checked(PlanKeys, data, complaints)
-    tables = [
-        (kind, number, _merged(_defaults(data, keys, kind), table))
-        for kind in KINDS
-        for number, table in enumerate(getattr(keys, kind))
-    ]
-    _require_few(tables, where)
+    data, lines = read_toml(text, source)
+    merged, mistakes, names = _merge_defaults(data, device), list[tuple[KeyPath, str]](), set[str]()
     if not data.get("sweep") and not data.get("learn"):
-        complaints.add("there is nothing to compute; write at least one table [[sweep]] or [[learn]]")
-    for kind, number, table in tables:
-        wrong = complaints.of(kind, number)
-        elsewhere = {"device": device} if kind == "learn" and device is not None else {}
-        given = _checked(KINDS[kind].keys, {**table, **elsewhere}, wrong)
-        called = given.name or f"{kind} {number + 1}"
-        if called in parts:
-            wrong.add(f"two tables are named {called}; give each a name of its own", "name")
-        parts[called] = KINDS[kind].read(given, called, wrong, allow)
-        complaints.found += wrong.found
-    if complaints.found:
-        raise PlanError(where, complaints.found)
-    return Plan(keys.name or name, text, tuple(parts.values()), keys.description)
-
-
-def _defaults(data: Mapping[str, Any], keys: PlanKeys, kind: str) -> dict[str, Any]:
-    """What stands outside of the tables for those of a kind."""
-    shared = keys.model_fields_set & KINDS[kind].shared
-    return {key: value for key, value in data.items() if key in shared}
-
-
-def _checked(model: type[Keys], given: Mapping[str, Any], complaints: Complaints) -> Keys:
-    """What the keys say; those that are wrong are complained of, and left at their defaults."""
+        mistakes.append(((), "there is nothing to compute; write at least one table [[sweep]] or [[learn]]"))
+    for kind in TABLES:
+        for number, table in enumerate(merged[kind]) if isinstance(merged.get(kind), list) else ():
+            table_name = str(table["name"]) if isinstance(table, dict) else ""
+            if table_name in names:
+                message = f"two tables are named {table_name}; give each a name of its own"
+                mistakes.append(((kind, number, "name"), message))
+            names.add(table_name)
     try:
-        return model.model_validate(given)
+        keys = PlanFile.model_validate(merged, context={"allow": allow})
     except ValidationError as error:
-        wrong = {str(each["loc"][0]): each for each in error.errors()}
-    for name, each in wrong.items():
-        with complaints.at(name):
-            require_known("key", name, model.model_fields)
-            told = f"{name} = {each['input']!r} is not {WANTED.get(name, 'a text in quotes')}"
-            raise UsageError(str(each["ctx"]["error"]) if each["type"] == "value_error" else told)
-    return model.model_validate({name: value for name, value in given.items() if name not in wrong})
-
-
-def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table over the defaults, parameter by parameter."""
-    own = table.get("parameters", {})
-    if not isinstance(own, Mapping):
-        return {**defaults, **table}
-    return {**defaults, **table, "parameters": {**defaults.get("parameters", {}), **own}}
-
-
-def _require_few(tables: list[tuple[str, int, dict[str, Any]]], where: str) -> None:
-    """Refuse a plan that is too large to be looked at, before it is."""
-    cells = sum(KINDS[kind].written(table) for kind, _, table in tables)
-    mechanisms = sum(written_mechanisms(table) for _, _, table in tables)
-    if cells > MOST_CELLS:
+        mistakes += [(details["loc"], _describe(details)) for details in error.errors()]
+    if mistakes:
+        raise PlanError(source, [(find_line(lines, path), message) for path, message in mistakes])
+    plan = Plan(keys.name or name, text, (*keys.sweep, *keys.learn), keys.description)
+    if plan.count > MAX_CELLS:
         raise UsageError(
-            f"{where} has {cells:,} cells, more than {MOST_CELLS:,}; make it coarser, or split it"
+            f"{source} has {plan.count:,} cells, more than {MAX_CELLS:,}; make it coarser, or split it"
         )
-    if mechanisms > MOST_MECHANISMS:
-        raise UsageError(
-            f"{where} names {mechanisms:,} mechanisms in its tables, more than {MOST_MECHANISMS:,}; split it"
+    return plan
+
+
+def _merge_defaults(data: Mapping[str, Any], device: str | None) -> dict[str, Any]:
+    """The data of a plan, with the keys outside of its tables in each table that does not have them."""
+    merged = {key: value for key, value in data.items() if key not in SHARED["sweep"]}
+    for kind, keys in SHARED.items():
+        defaults = {key: data[key] for key in keys if key in data}
+        if isinstance(data.get(kind), list):
+            merged[kind] = [
+                _merge_table(defaults, table, f"{kind} {number}", device if kind == "learn" else None)
+                for number, table in enumerate(data[kind], 1)
+            ]
+    return merged
+
+
+def _merge_table(defaults: Mapping[str, Any], table: Any, name: str, device: str | None) -> Any:
+    if not isinstance(table, dict):
+        return table
+    merged = {**defaults, **table, "name": table.get("name") or name}
+    shared, own = defaults.get("parameters"), table.get("parameters")
+    if isinstance(shared, dict) and isinstance(own, dict):
+        merged["parameters"] = {**shared, **own}
+    return merged if device is None else {**merged, "device": device}
+
+
+def _describe(details: Mapping[str, Any]) -> str:
+    """The message for an error of pydantic."""
+    if details["type"] == "mistake":
+        return str(details["msg"])
+    path = details["loc"]
+    is_in_table = len(path) > 2 and path[0] in TABLES
+    key = str(path[2] if is_in_table else path[0])
+    if details["type"] == "extra_forbidden":
+        known = (
+            TABLES[path[0]].model_fields
+            if is_in_table
+            else {**PlanFile.model_fields, **dict.fromkeys(SHARED["sweep"])}
         )
+        try:
+            require_known("key", key, known)
+        except UsageError as error:
+            return str(error)
+    return f"{key} = {details['input']!r} is not {EXPECTED.get(key, 'a text in quotes')}"

@@ -1,7 +1,7 @@
-"""What processes import before they are given cells to compute: all they need, so that no cell waits for it.
+"""Imports for worker processes, done once in the server that they are forked from.
 
-Objects are set aside from garbage collection, which would otherwise write to each of them, and so
-make a copy of the memory that workers share with the server they are forked from.
+Objects are excluded from garbage collection, which would otherwise write to each of them and so copy the
+memory that the workers share.
 """
 
 import gc

@@ -1,32 +1,34 @@
-"""How far a sweep is."""
+"""The progress of a sweep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from separatrix.core.result import Result, Row
-
-if TYPE_CHECKING:
-    from separatrix.core.schemas import storage as documents
+from separatrix.sweeps.work import ReferenceDefaults
 
 
 @dataclass(repr=False)
 class Progress(Result):
-    """How far a sweep is; what its cells found, `results` has."""
+    """The number of cells of a sweep by their state; `results` has their content."""
 
     kind: ClassVar[str] = "sweep"
 
     total: int
-    sweep: int = 0
-    """Its number in the store."""
+    sweep: str = ""
+    """The name of the plan."""
+    number: int = 0
+    """The number of the sweep in its store."""
+    store: str = ""
+    """The address of the store, without passwords."""
     kept: int = 0
     """Cells that were in the store already."""
     shared: int = 0
-    """Cells that another sweep computed and stored while this one ran."""
+    """Cells that another sweep computed and stored in the meantime."""
     twice: int = 0
-    """Cells that were computed in this run already, since another part names them too."""
+    """Cells that were computed in this run already, because another part names them too."""
     done: int = 0
     refused: int = 0
     failed: int = 0
@@ -35,41 +37,32 @@ class Progress(Result):
     lost: int = 0
     """Batches whose worker died."""
     elsewhere: int = 0
-    """Cells that another sweep is computing just now."""
+    """Cells that another sweep is computing now."""
     notes: list[str] = field(default_factory=list)
-    """What the user should know of the workers, one line each."""
+    """Messages about the workers, one line each."""
     stopped: bool = False
     """Whether the user stopped it before its end."""
-    plan: str = ""
-    """The name of what is run."""
-    store: str = ""
-    """Where its cells are, without passwords."""
+    taken: ReferenceDefaults = field(default_factory=dict)
+    """By part and construction, the parameters that the plan leaves out, at the reference point."""
 
     @property
     def finished(self) -> int:
-        """Cells that need nothing more."""
+        """The number of cells that need nothing more."""
         stored = self.kept + self.shared + self.twice + self.failed_before
         return stored + self.done + self.refused + self.failed
 
     @property
     def summary(self) -> str:
-        """How many cells are stored, and which of them need a look."""
+        """The number of stored cells, and of those that need attention."""
         counts = {"refused": self.refused, "failed": self.failed + self.failed_before}
-        but = "".join(f", {count:,} {word}" for word, count in counts.items() if count)
+        problems = "".join(f", {count:,} {word}" for word, count in counts.items() if count)
         end = ", stopped" if self.stopped else ""
-        return f"{self.plan}: {self.finished:,} of {self.total:,} cells are stored{but}{end}"
+        return f"{self.sweep}: {self.finished:,} of {self.total:,} cells are stored{problems}{end}"
 
     def rows(self) -> list[Row]:
-        """One row: how many cells came out how."""
-        return [{name: value for name, value in self.as_json().items() if name != "notes"}]
-
-    def as_json(self) -> documents.Sweep:
-        """What `separatrix sweep --json` prints."""
-        own = ("sweep", "plan", "store")
-        counted = {name: value for name, value in vars(self).items() if name not in own}
-        return cast(
-            "documents.Sweep", {"sweep": self.plan, "number": self.sweep, "store": self.store, **counted}
-        )
+        """One row with all counts."""
+        document = self.as_json()
+        return [{name: value for name, value in document.items() if name not in ("notes", "taken")}]
 
 
 Tell = Callable[[Progress], None]

@@ -1,4 +1,4 @@
-"""Running a plan: every cell that is not in the store is computed and kept, whatever happens on the way."""
+"""Running a plan: every cell that is not in the store is computed and stored, whatever fails on the way."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from contextlib import suppress
 from dataclasses import replace
 
 from separatrix.sweeps.backlog import Backlog
-from separatrix.sweeps.batches import Batcher
-from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.executors import BatchOutcome, Executor
 from separatrix.sweeps.progress import Progress, Tell
-from separatrix.sweeps.store import Checkpoint, Result, Store, StoreError
-from separatrix.sweeps.store.files import checkpoints, keep_checkpoint
-from separatrix.sweeps.work import Batch, Planned, Work
-from separatrix.sweeps.worker import MOST_DEATHS, died, timed_out
+from separatrix.sweeps.store import CellResult, Checkpoint, Store, StoreError
+from separatrix.sweeps.store.files import read_checkpoints, write_checkpoint
+from separatrix.sweeps.work import WorkBatch, WorkItem, WorkPlan
+from separatrix.sweeps.worker import MAX_DEATHS, make_death_result, make_timeout_result
 
-PATIENCE = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two looks at whether to stop."""
 END = object()
-"""There are no more cells."""
+"""Marks the end of the backlog."""
 
 
 def run(
-    plan: Planned,
+    plan: WorkPlan,
     store: Store,
     executor: Executor,
     *,
@@ -32,18 +31,18 @@ def run(
     tell: Tell = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
-    """Compute the cells that a store lacks of a plan; once `stop` says so, only what is begun is finished."""
+    """Compute the cells of a plan that a store lacks; after `stop`, finish only what is being computed."""
     sweep = _Run(plan, store, executor, retry_failed, tell, stop)
     sweep.run()
     return sweep.progress
 
 
 class _Run:
-    """One run of a plan, with what is between the plan and the store."""
+    """One run of a plan."""
 
     def __init__(
         self,
-        plan: Planned,
+        plan: WorkPlan,
         store: Store,
         executor: Executor,
         retry_failed: bool,
@@ -51,107 +50,111 @@ class _Run:
         stop: Callable[[], bool],
     ) -> None:
         self.store, self.executor, self.tell, self.stop = store, executor, tell, stop
-        self.progress = Progress(plan.count, notes=executor.notes, plan=plan.name, store=store.where)
-        self.backlog, self.batcher = Backlog(plan, store, retry_failed, self.progress), Batcher()
-        self.again: deque[Batch] = deque()
-        """Batches that were taken, and have to be computed again or further."""
+        self.progress = Progress(
+            plan.count,
+            sweep=plan.name,
+            store=store.location,
+            notes=executor.notes,
+            taken=plan.reference_defaults,
+        )
+        self.backlog = Backlog(plan, store, retry_failed, self.progress)
+        self.repeats: deque[WorkBatch] = deque()
+        """Leased batches that have to be computed again, or continued."""
 
     def run(self) -> None:
         try:
             self._run()
         except StoreError as error:
-            self.backlog.abandon()
-            lost = self.backlog.flying
-            some = "1 cell that was" if lost == 1 else f"{lost:,} cells that were"
-            raise StoreError(f"{error} ({some} computed or begun could not be stored)") from None
+            self.backlog.leases.abandon()
+            lost = self.backlog.leased_count
+            cells = "1 cell that was" if lost == 1 else f"{lost:,} cells that were"
+            raise StoreError(f"{error} ({cells} computed or begun could not be stored)") from None
         except BaseException:
             with suppress(StoreError):
-                self.backlog.release()
+                self.backlog.leases.release()
             raise
-        self.backlog.release()
+        self.backlog.leases.release()
 
     def _run(self) -> None:
-        planned, more = self.batcher.batches(self.backlog.found(), self.backlog.take), True
+        batches, has_more = self.backlog.batches(), True
         self.tell(self.progress)
         while True:
-            looking = False
-            while (more or self.again) and self.executor.vacancies > 0 and not self._stopping():
-                batch = self.again.popleft() if self.again else next(planned, END)
-                more = more and batch is not END
-                looking = batch is None
-                if not isinstance(batch, Batch):
+            is_looking = False
+            while (has_more or self.repeats) and self.executor.vacancies > 0 and not self._is_stopping():
+                batch = self.repeats.popleft() if self.repeats else next(batches, END)
+                has_more = has_more and batch is not END
+                is_looking = batch is None
+                if not isinstance(batch, WorkBatch):
                     break
-                self.executor.submit(self._resumed(batch))
-            patience = 0.0 if looking and not self.backlog.waiting else PATIENCE
-            if self.executor.busy:
-                for finished in self.executor.wait(patience):
-                    self._take(finished)
-            elif self._stopping() or not (more or self.again):
+                self.executor.submit(self._add_checkpoints(batch))
+            seconds = 0.0 if is_looking and not self.backlog.is_waiting else POLL_SECONDS
+            if self.executor.is_busy:
+                for outcome in self.executor.wait(seconds):
+                    self._process(outcome)
+            elif self._is_stopping() or not (has_more or self.repeats):
                 break
             else:
-                time.sleep(patience)
-            self.backlog.renew()
+                time.sleep(seconds)
+            self.backlog.leases.renew()
             self.tell(self.progress)
         self.tell(self.progress)
 
-    def _resumed(self, batch: Batch) -> Batch:
-        """A batch with the checkpoints that an earlier run left."""
-        if not batch.cells[0].resumes or batch.checkpoints:
+    def _add_checkpoints(self, batch: WorkBatch) -> WorkBatch:
+        """The batch with the checkpoints that an earlier run left."""
+        if not batch.items[0].has_checkpoints or batch.checkpoints:
             return batch
-        return replace(batch, checkpoints=checkpoints(self.store, [cell.id for cell in batch.cells]))
+        return replace(batch, checkpoints=read_checkpoints(self.store, [item.id for item in batch.items]))
 
-    def _stopping(self) -> bool:
+    def _is_stopping(self) -> bool:
         self.progress.stopped = self.progress.stopped or self.stop()
         return self.progress.stopped
 
-    def _take(self, finished: Finished) -> None:
-        """Keep what a batch brought, and see to the rest of it."""
-        batch, back = finished.batch, finished.results
-        if back is None:
-            self.progress.lost += not finished.late
-            self._alone(batch, finished.late)
+    def _process(self, outcome: BatchOutcome) -> None:
+        """Store the results of a batch, and repeat or continue the rest of it."""
+        batch, outputs = outcome.batch, outcome.results
+        if outputs is None:
+            self.progress.lost += not outcome.is_late
+            self._process_loss(batch, outcome.is_late)
             return
-        self.batcher.learn(batch, [each.seconds for each in back])
-        results = [each for each in back if isinstance(each, Result)]
-        done, rest = batch.cells[: len(results)], batch.cells[len(results) :]
-        self._keep(list(zip(done, results, strict=True)))
-        known = {**batch.checkpoints}
-        if isinstance(last := back[-1], Checkpoint):
+        self.backlog.sizes.learn(batch, [output.seconds for output in outputs])
+        results = [output for output in outputs if isinstance(output, CellResult)]
+        self._store_results(list(zip(batch.items, results, strict=False)))
+        remaining, checkpoints = batch.items[len(results) :], {**batch.checkpoints}
+        if isinstance(last := outputs[-1], Checkpoint):
             limit = self.executor.cell_timeout
             if limit is not None and last.seconds > limit:
-                self._keep([(rest[0], timed_out(limit))])
-                rest = rest[1:]
+                self._store_results([(remaining[0], make_timeout_result(limit))])
+                remaining = remaining[1:]
             else:
-                self._keep_checkpoint(rest[0], last)
-                known[rest[0].id] = last
-        if rest:
-            self.again.append(Batch(rest, checkpoints=known))
+                self._store_checkpoint(remaining[0], last)
+                checkpoints[remaining[0].id] = last
+        if remaining:
+            self.repeats.append(WorkBatch(remaining, checkpoints=checkpoints))
 
-    def _keep_checkpoint(self, cell: Work, checkpoint: Checkpoint) -> None:
-        """What cannot be kept for a later run is no reason to end this one, which still has it."""
+    def _store_checkpoint(self, item: WorkItem, checkpoint: Checkpoint) -> None:
         try:
-            keep_checkpoint(self.store, cell.id, checkpoint)
-        except StoreError as error:
-            note = f"a checkpoint of {cell} is not kept, and it goes on without: {error}"
+            write_checkpoint(self.store, item.id, checkpoint)
+        except StoreError as error:  # this run still has the checkpoint, so it can continue
+            note = f"a checkpoint of {item} could not be stored: {error}"
             if note not in self.progress.notes:
                 self.progress.notes.append(note)
 
-    def _keep(self, finished: list[tuple[Work, Result]]) -> None:
-        self.store.add((cell.id, cell.asked(), result) for cell, result in finished)
-        for cell, result in finished:
-            self.backlog.land(cell, result.status)
+    def _store_results(self, results: list[tuple[WorkItem, CellResult]]) -> None:
+        self.store.add((item.id, item.row(), result) for item, result in results)
+        for item, result in results:
+            self.backlog.note_stored(item, result.status)
             name = str(result.status)
             setattr(self.progress, name, getattr(self.progress, name) + 1)
 
-    def _alone(self, batch: Batch, late: bool) -> None:
-        """A batch killed its worker or took too long: try its cells one by one, and give up on the guilty."""
-        losses = batch.losses + (not late)
+    def _process_loss(self, batch: WorkBatch, is_late: bool) -> None:
+        """Try the items of a batch one by one after a death or a timeout, and give up on the cause."""
+        deaths = batch.deaths + (not is_late)
         limit = self.executor.cell_timeout
-        if len(batch.cells) > 1:
-            self.again.extend(Batch((cell,), losses, batch.checkpoints) for cell in batch.cells)
-        elif late and limit is not None:
-            self._keep([(batch.cells[0], timed_out(limit))])
-        elif losses < MOST_DEATHS:
-            self.again.append(replace(batch, losses=losses))
+        if len(batch.items) > 1:
+            self.repeats.extend(WorkBatch((item,), deaths, batch.checkpoints) for item in batch.items)
+        elif is_late and limit is not None:
+            self._store_results([(batch.items[0], make_timeout_result(limit))])
+        elif deaths < MAX_DEATHS:
+            self.repeats.append(replace(batch, deaths=deaths))
         else:
-            self._keep([(batch.cells[0], died(losses))])
+            self._store_results([(batch.items[0], make_death_result(deaths))])

@@ -1,6 +1,8 @@
-"""What a sweep can run: work of any kind, each a class of plain data that says how it is computed.
+"""Work items: anything that a sweep can run and a store can keep.
 
-Verdicts are one kind (`verdict_cells`). Everything else in this room knows only what stands here.
+A kind of work is a class of plain data that knows how to compute its result. Verdicts are one kind
+(`verdict_cells`), training runs another (`training_runs`). Plans, executors and the store use only this
+interface.
 """
 
 from __future__ import annotations
@@ -15,110 +17,123 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from separatrix.core.errors import SeparatrixError, one_line
-from separatrix.sweeps.store import Answer, Checkpoint, Environment, Result, Status
-from separatrix.sweeps.store.rows import now
+from separatrix.sweeps.store import Answer, CellResult, CellStatus, Checkpoint, Environment
+from separatrix.sweeps.store.rows import utc_now
 from separatrix.sweeps.store.schema import VERDICT
-from separatrix.sweeps.store.selection import TAKEN
+from separatrix.sweeps.store.selection import RESERVED
 
-IDENTITY = 2
-"""Changed if ever the way changes in which an identity is made."""
+IDENTITY_VERSION = 1
+"""To be changed with the way in which identities are made."""
 Checkpoints = Mapping[str, Checkpoint]
-"""From which work goes on, by identity."""
-Back = list[Result | Checkpoint]
-"""What a worker hands back of a batch; a checkpoint comes last, of work that is not finished."""
+"""Checkpoints by the identity of the work."""
+BatchResults = list[CellResult | Checkpoint]
+"""The results of the first items of a batch; a checkpoint of unfinished work comes last."""
+ReferenceDefaults = dict[str, dict[str, dict[str, str]]]
+"""By part and construction, parameters that a plan leaves out, with the values of the reference point."""
 
 
-class Work(ABC):
-    """One piece of work; a frozen dataclass that says everything that determines its result."""
+class WorkItem(ABC):
+    """One piece of work: a frozen dataclass with everything that determines its result."""
 
     kind: ClassVar[str]
     """The name of the kind in the store."""
     threads: ClassVar[int] = 1
-    """Threads of torch that a worker computes it with."""
-    turn: ClassVar[float] = 2.0
-    """Seconds after which a worker hands a batch back, finished or not, so that nothing straggles."""
-    resumes: ClassVar[bool] = False
-    """Whether it gives checkpoints, from which it goes on elsewhere and after a stop."""
+    """Threads of torch with which a worker computes it."""
+    turn_seconds: ClassVar[float] = 2.0
+    """Seconds after which a worker returns a batch, finished or not, so that no worker falls behind."""
+    has_checkpoints: ClassVar[bool] = False
+    """Whether it yields checkpoints, from which it continues elsewhere and after a stop."""
     code: str
-    """The version of the code that it was planned with."""
+    """The version of the code for which it was planned."""
 
     @abstractmethod
     def identity(self) -> Sequence[Any]:
-        """What determines the result beside the code, as plain data."""
+        """Return what determines the result beside the code, as plain data."""
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """What was asked, by the columns of the store; texts by name under `parameters`."""
+        """Return the columns of the store that describe the work; `parameters` are texts by name."""
 
     @property
     @abstractmethod
     def cost_key(self) -> tuple[str, ...]:
-        """The same for work that is thought to cost alike, and that a worker may be given together."""
+        """The same for items that are expected to cost the same and may go to a worker together."""
 
     @abstractmethod
-    def code_here(self) -> str:
-        """The version of the code that this process would compute it with."""
+    def current_code(self) -> str:
+        """Return the version of the code with which this process would compute it."""
 
     @abstractmethod
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
-        """Any number of checkpoints, from each of which it could go on, and then the answer."""
+        """Yield any number of checkpoints, and then the answer."""
 
-    def share_done(self, checkpoint: bytes) -> float:
-        """How much of it lies behind a checkpoint, up to 1; 0 where that is not known."""
+    @property
+    def length(self) -> float:
+        """The number of tokens, at least 2, which the computing time may depend on."""
+        try:
+            return max(2.0, float(self.columns()["parameters"].get("n") or 2))
+        except (OverflowError, ValueError):
+            return 2.0
+
+    def estimate_share(self, checkpoint: bytes) -> float:
+        """Return the share of the work that a checkpoint has behind it, up to 1; 0 if it is unknown."""
         return 0.0
 
     @cached_property
     def id(self) -> str:
-        """The same for the same work, whatever the plan, the machine or the day."""
-        whole = (IDENTITY, self.kind, self.identity(), self.code)
-        spelled = json.dumps(whole, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+        """The identity: the same for the same work in any plan, on any machine."""
+        content = (IDENTITY_VERSION, self.kind, self.identity(), self.code)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def asked(self) -> dict[str, Any]:
-        """The row of the store, as far as it is known before there is a result."""
+    def row(self) -> dict[str, Any]:
+        """Return the columns of the store that are known before there is a result."""
         return {"kind": self.kind, "code": self.code, **self.columns()}
 
     @classmethod
     def run(
-        cls, works: Sequence[Any], here: Environment, checkpoints: Checkpoints | None = None
-    ) -> Iterator[Back]:
-        """The results of work with one cost key, in order, some at a time.
+        cls, items: Sequence[Any], environment: Environment, checkpoints: Checkpoints | None = None
+    ) -> Iterator[BatchResults]:
+        """Yield the results of items with one cost key, in order, some at a time.
 
-        Whatever one raises is its result: it never keeps the others from theirs.
+        An error of one item is its result, and does not affect the others.
         """
         known = checkpoints or {}
-        for work in works:
-            yield from ([each] for each in attempt(work, here, known.get(work.id)))
+        for item in items:
+            yield from ([result] for result in run_item(item, environment, known.get(item.id)))
 
 
-def attempt(work: Work, here: Environment, checkpoint: Checkpoint | None) -> Iterator[Result | Checkpoint]:
-    """One piece of work, from a checkpoint or from the beginning."""
+def run_item(
+    item: WorkItem, environment: Environment, checkpoint: Checkpoint | None
+) -> Iterator[CellResult | Checkpoint]:
+    """Compute one item, from a checkpoint or from the beginning."""
     before, start = 0.0 if checkpoint is None else checkpoint.seconds, time.perf_counter()
     try:
-        for found in work.compute(None if checkpoint is None else checkpoint.data):
+        for output in item.compute(None if checkpoint is None else checkpoint.data):
             seconds = before + time.perf_counter() - start
-            if isinstance(found, Answer):
-                if work.kind != VERDICT and (taken := sorted(found.found.keys() & TAKEN)):
-                    raise ValueError(f"{', '.join(taken)}: the store has other columns of this name")
-                yield result(found, seconds, here)
+            if isinstance(output, Answer):
+                reserved = sorted(output.findings.keys() & RESERVED)
+                if item.kind != VERDICT and reserved:
+                    raise ValueError(f"{', '.join(reserved)}: the store has other columns of this name")
+                yield make_result(output, seconds, environment)
                 return
-            yield Checkpoint(found, seconds)
+            yield Checkpoint(output, seconds)
         raise RuntimeError("it ended without an answer")
     except SeparatrixError as error:
         message = str(error)
-    except (Exception, SystemExit) as error:  # whatever a stranger's mechanism raises
+    except (Exception, SystemExit) as error:  # a user's mechanism may raise anything
         message = f"{type(error).__name__}: {one_line(error)}"
-    failed = Answer(status=Status.FAILED, message=message)
-    yield result(failed, before + time.perf_counter() - start, here)
+    failure = Answer(status=CellStatus.FAILED, message=message)
+    yield make_result(failure, before + time.perf_counter() - start, environment)
 
 
-def result(answer: Answer, seconds: float, here: Environment) -> Result:
-    """An answer as it is stored."""
-    return Result(seconds=seconds, finished=now(), environment=here, **vars(answer))
+def make_result(answer: Answer, seconds: float, environment: Environment) -> CellResult:
+    """Return an answer with its cost and origin."""
+    return CellResult(seconds=seconds, finished=utc_now(), environment=environment, **vars(answer))
 
 
-class Planned(Protocol):
-    """What a sweep is told to run, as a plan tells it."""
+class WorkPlan(Protocol):
+    """What a sweep runs: a `Plan`, or a `WorkList` of a program."""
 
     @property
     def name(self) -> str: ...
@@ -132,50 +147,53 @@ class Planned(Protocol):
     def count(self) -> int: ...
     @property
     def threads(self) -> int:
-        """The most threads of torch that a worker computes a piece of it with."""
+        """The most threads of torch with which a worker computes an item."""
 
-    def __iter__(self) -> Iterator[tuple[str, Work]]:
-        """Every piece of work, with the name of the part that it belongs to."""
+    @property
+    def reference_defaults(self) -> ReferenceDefaults: ...
+    def __iter__(self) -> Iterator[tuple[str, WorkItem]]:
+        """Yield every item with the name of its part."""
 
 
 @dataclass(frozen=True)
 class WorkList:
-    """Work that a program wants done, as `run` and `sweep` take it: each with the name of its part."""
+    """Work items of a program, each with the name of its part."""
 
     name: str
-    works: tuple[tuple[str, Work], ...]
+    items: tuple[tuple[str, WorkItem], ...]
     text: str = "made by a program"
+    reference_defaults: ReferenceDefaults = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """The same for the same work and the same versions of the code."""
-        spelled = "\0".join((self.name, *(f"{part} {work.id}" for part, work in self.works)))
-        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+        text = "\0".join((self.name, *(f"{part} {item.id}" for part, item in self.items)))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def count(self) -> int:
-        """How many there are; one that is named twice counts twice."""
-        return len(self.works)
+        """The number of items; one in two parts counts twice."""
+        return len(self.items)
 
     @property
     def threads(self) -> int:
-        """The most threads of torch that a worker computes one of them with."""
-        return max((work.threads for _, work in self.works), default=1)
+        """The most threads of torch with which a worker computes an item."""
+        return max((item.threads for _, item in self.items), default=1)
 
-    def __iter__(self) -> Iterator[tuple[str, Work]]:
-        return iter(self.works)
+    def __iter__(self) -> Iterator[tuple[str, WorkItem]]:
+        return iter(self.items)
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Work of one cost key that goes to a worker together."""
+class WorkBatch:
+    """Items of one cost key that go to a worker together."""
 
-    cells: tuple[Work, ...]
-    losses: int = 0
-    """How often a worker died over it."""
+    items: tuple[WorkItem, ...]
+    deaths: int = 0
+    """The number of workers that died while they computed it."""
     checkpoints: Checkpoints = field(default_factory=dict)
 
     @property
-    def order(self) -> tuple[tuple[Work, ...], float, Checkpoints]:
-        """What a worker is told: the work, for how many seconds, and from where it goes on."""
-        return self.cells, self.cells[0].turn, self.checkpoints
+    def arguments(self) -> tuple[tuple[WorkItem, ...], float, Checkpoints]:
+        """The arguments of `worker.work`: the items, the seconds for them, and their checkpoints."""
+        return self.items, self.items[0].turn_seconds, self.checkpoints

@@ -1,88 +1,75 @@
-"""What a worker does with a batch: as much of it as fits into its time."""
+"""The part of a sweep that runs in worker processes: computing a batch for a limited time."""
 
 from __future__ import annotations
 
 import platform
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 
 from separatrix.core.parameters import SeparatrixError
 from separatrix.core.tensors import torch
-from separatrix.sweeps.store import Answer, Checkpoint, Environment, Result, Status
-from separatrix.sweeps.work import Back, Checkpoints, Work, result
+from separatrix.sweeps.store import Answer, CellResult, CellStatus, Checkpoint, Environment
+from separatrix.sweeps.work import BatchResults, Checkpoints, WorkItem, make_result
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
-MOST_DEATHS = 3
-"""A cell over which so many workers died is not tried again."""
+MAX_DEATHS = 3
+"""The number of workers that may die over an item before it is given up."""
 
-_reading = threading.Lock()
-"""Python 3.11 cannot parse sources in two threads at once, and a worker of a cluster may have several."""
+_code_lock = threading.Lock()
+"""A worker of a cluster may have several threads, which would all read the sources at once."""
 
 
 class OtherCode(SeparatrixError):
-    """A worker has another version of the code than the plan was made with."""
+    """A worker has another version of the code than the one the plan was made with."""
 
 
-def work(cells: Sequence[Work], seconds: float, checkpoints: Checkpoints | None = None) -> Back:
-    """The results of the first cells, at least one, until the time is over; the rest is left to others.
+def work(items: Sequence[WorkItem], seconds: float, checkpoints: Checkpoints | None = None) -> BatchResults:
+    """Return the results of the first items, at least one, until the time is over.
 
-    The last one may be a checkpoint, from which it can be gone on with.
+    The last result may be a checkpoint, from which the item can be continued.
     """
-    return joined(finish(cells, seconds, checkpoints))
-
-
-def finish(cells: Sequence[Work], seconds: float, checkpoints: Checkpoints | None = None) -> Iterator[Back]:
-    """The results, some at a time; none at first, once it is sure that this worker can compute the cells."""
-    torch.set_num_threads(cells[0].threads)
-    start = time.monotonic()
-    require_same_code(cells[0])
-    yield []
-    for some in cells[0].run(cells, environment(), checkpoints):
-        yield some
+    torch.set_num_threads(items[0].threads)
+    start, joined = time.monotonic(), list[CellResult | Checkpoint]()
+    require_same_code(items[0])
+    for results in items[0].run(items, get_environment(), checkpoints):
+        if joined and isinstance(joined[-1], Checkpoint):
+            joined.pop()
+        joined += results
         if time.monotonic() - start > seconds:
             break
+    return joined
 
 
-def joined(parts: Iterable[Back]) -> Back:
-    """What came some at a time; nothing is left of a checkpoint after which more came."""
-    found: Back = []
-    for part in parts:
-        if part and found and isinstance(found[-1], Checkpoint):
-            found.pop()
-        found += part
-    return found
+def make_timeout_result(limit: float) -> CellResult:
+    """Return the result of a cell that took longer than the limit."""
+    message = f"it took longer than {limit:g} s, the limit for a cell"
+    return make_result(Answer(status=CellStatus.FAILED, message=message), limit, get_environment())
 
 
-def timed_out(limit: float) -> Result:
-    """What is kept of a cell that took longer than the limit."""
-    message = f"it took longer than {limit:g} s, the limit a cell"
-    return result(Answer(status=Status.FAILED, message=message), limit, environment())
-
-
-def died(times: int) -> Result:
-    """What is kept of a cell over which worker after worker died."""
-    message = f"its worker died {times} times; it may need more memory than there is"
-    return result(Answer(status=Status.FAILED, message=message), 0.0, environment())
+def make_death_result(deaths: int) -> CellResult:
+    """Return the result of a cell whose workers died repeatedly."""
+    message = f"its worker died {deaths} times; it may need more memory than there is"
+    return make_result(Answer(status=CellStatus.FAILED, message=message), 0.0, get_environment())
 
 
 @cache
-def environment() -> Environment:
-    """This host, Python and the packages that the numbers depend on."""
+def get_environment() -> Environment:
+    """Return this host, Python, and the packages that the numbers depend on."""
     versions = {name: version(name) for name in PACKAGES}
     return Environment(platform.node(), {"python": platform.python_version(), **versions})
 
 
-def require_same_code(cell: Work) -> None:
-    """Refuse a cell that was planned with another version of the code than there is here."""
-    with _reading:
-        found = cell.code_here()
-    if found != cell.code:
-        here = environment()
+def require_same_code(item: WorkItem) -> None:
+    """Raise OtherCode for an item that was planned with another version of the code."""
+    with _code_lock:
+        code = item.current_code()
+    if code != item.code:
+        environment = get_environment()
         raise OtherCode(
-            f"the worker on {here.host} has another version of the code for {cell} ({found}, not "
-            f"{cell.code}; its separatrix is {here.versions['separatrix']}); install the same version "
+            f"the worker on {environment.host} has another version of the code for {item} ({code}, not "
+            f"{item.code}; its separatrix is {environment.versions['separatrix']}); install the same version "
             "everywhere"
         )

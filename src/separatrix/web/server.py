@@ -79,9 +79,9 @@ def _missing(settings: Settings) -> str | None:
     """The file of the store where there is none yet; an address that can be no store is refused."""
     if settings.store is None:
         return None
-    from separatrix.sweeps.store import DEFAULT, store_address
+    from separatrix.sweeps.store import DEFAULT, parse_address
 
-    address = store_address(settings.store)
+    address = parse_address(settings.store)
     if address.path is None:
         return None
     if address.path.is_dir():

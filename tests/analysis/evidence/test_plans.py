@@ -20,7 +20,7 @@ from separatrix.analysis.evidence.training_result import MechanismEvidence, Seed
 from separatrix.core.errors import UsageError
 from separatrix.pages.learned import page
 from separatrix.sweeps.plan import read_plan
-from separatrix.sweeps.plan_file import PlanError
+from separatrix.sweeps.plan_toml import PlanError
 from separatrix.sweeps.store import results
 from separatrix.sweeps.sweep import find_plan, plan_named, shipped_plans
 from separatrix.training.tasks import REAL_TASKS, RealTask, task_named
@@ -152,9 +152,9 @@ def test_the_command_refuses_missing_data(
 def test_a_sweep_says_who_runs_plans_with_pilots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{tmp_path}/none.db"
     assert_refused(capsys, "learn --plan benchmarks", tmp_path, "sweep", "benchmarks", "--store", url)
-    with pytest.raises(UsageError, match="chosen by pilot"):
+    with pytest.raises(UsageError, match="pilot runs choose the learning rates of benchmarks"):
         find_plan("benchmarks")
-    with pytest.raises(UsageError, match="chosen by pilots"):
+    with pytest.raises(UsageError, match="pilots choose the rates of"):
         list(read_plan(TINY))
     assert_refused(capsys, "a plan names its tasks", tmp_path, "learn", "needle", "--plan", "benchmarks")
     assert set(BENCHMARKS) < set(shipped_plans())

@@ -23,7 +23,7 @@ from separatrix.core.errors import UsageError
 from separatrix.mechanisms import Mechanism, mechanism_from
 from separatrix.sweeps.store import Store, open_store, results
 from separatrix.sweeps.store.schema import cells
-from separatrix.sweeps.store.seals import COLUMNS, sealed
+from stored import replace_row
 
 TINY = {"n": 8, "steps": 20, "every": 10, "width": 8, "batch": 8, "validation": 64, "tests": 200}
 
@@ -85,8 +85,7 @@ def test_pilots_alone_are_no_evidence(trained: Any, url: str, tmp_path: Path) ->
     with changed.writing() as connection:
         for each in connection.execute(select(cells)).mappings().all():
             if each["parameters"]["purpose"] == "test" and each["mechanism"] == "elu":
-                new = {name: each[name] for name in COLUMNS} | {"mechanism": "nobody:knows"}
-                connection.execute(cells.update().where(cells.c.id == each["id"]).values(**sealed(new)))
+                replace_row(changed, connection, cells, {**each, "mechanism": "nobody:knows"})
 
     def load(name: str) -> Mechanism:
         if ":" in name:

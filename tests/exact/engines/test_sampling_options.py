@@ -17,7 +17,7 @@ from separatrix.analysis.laws import scaling
 from separatrix.core.parameters import UsageError
 from separatrix.exact.engines import EngineRefusal, Sampling
 from separatrix.sweeps.plan import read_plan
-from separatrix.sweeps.plan_file import PlanError
+from separatrix.sweeps.plan_toml import PlanError
 
 SMALL: dict[str, Any] = {**BASE, "n": 40, "d": 12, "m": 4}
 WORDS = [f"{name}={value}" for name, value in SMALL.items()]

@@ -20,11 +20,11 @@ import pytest
 from postgres_server import PASSWORD, Server, program, running
 from separatrix.cli import main
 from separatrix.core.parameters import UsageError
-from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.executors import LocalExecutor
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.progress import Progress
 from separatrix.sweeps.run import run
-from separatrix.sweeps.store import NoStore, Store, StoreError, frame, open_store, results, store_address
+from separatrix.sweeps.store import NoStore, Store, StoreError, frame, open_store, parse_address, results
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
 from sweep_tools import HEAD, SMALL, Instant
@@ -139,7 +139,7 @@ def test_a_server_that_dies_in_the_middle_of_a_sweep(
     finally:
         lost.close()
         server.start()
-    assert "what was stored is kept" in str(raised.value)
+    assert "stored results are kept" in str(raised.value)
     assert PASSWORD not in str(raised.value)
     kept = {each[0] for each in contents(open_store(url))}
     assert told[-1] <= len(kept) < len(expected)
@@ -162,16 +162,16 @@ def test_a_server_that_freezes(url: str, server: Server) -> None:
     open_store(url, create=True)
     try:
         with pytest.raises(StoreError, match=ONE_LINE) as raised:
-            run(plan, open_store(url, patience=0.5), Instant(), tell=lambda so_far: freeze(so_far, 60.0))
+            run(plan, open_store(url, timeout=0.5), Instant(), tell=lambda so_far: freeze(so_far, 60.0))
     finally:
         server.send(signal.SIGCONT)
         timers.pop().cancel()
-    silent = r"does not answer \((no answer for 0.5 s|connection timeout expired)\); what was stored is kept"
+    silent = r"does not respond \((no answer for 0.5 s|connection timeout expired)\); stored results are kept"
     assert re.search(silent, str(raised.value))
     assert re.search(r"\(\d+ cells? that w\w+ computed or begun could not be stored\)$", str(raised.value))
     assert PASSWORD not in str(raised.value)
     assert told[-1] <= frame(open_store(url)).height < plan.count
-    again = run(plan, open_store(url, patience=30.0), Instant(), tell=lambda so_far: freeze(so_far, 1.0))
+    again = run(plan, open_store(url, timeout=30.0), Instant(), tell=lambda so_far: freeze(so_far, 1.0))
     timers.pop().join()
     assert again.finished == plan.count == frame(open_store(url)).height
 
@@ -183,13 +183,13 @@ def test_a_server_that_dies_while_programs_add(url: str, server: Server) -> None
     store = open_store(url, create=True)
     command = [*PROGRAM, "fill_up", url, "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
-        while not store.finished([row(500)[0]]):
+        while not store.find_statuses([row(500)[0]]):
             time.sleep(0.02)
         server.stop()
         said = program.communicate()[0]
     server.start()
     count, message = said.splitlines()
-    assert "what was stored is kept" in message
+    assert "stored results are kept" in message
     kept = len(contents(open_store(url)))
     assert kept % 100 == 0
     assert 0 < int(count) <= kept // 100 <= int(count) + 1
@@ -199,11 +199,11 @@ def test_what_cannot_be_reached_is_told_in_one_line_without_the_password(server:
     free = server.url().replace(f":{server.port}/", ":1/")
     wrong = server.url(password=f"{PASSWORD}x")
     cases = {
-        wrong: "refuses this user with this password",
+        wrong: "rejects this user with this password",
         server.url("nowhere"): 'database "nowhere" does not exist',
-        server.url().replace("127.0.0.1", "nowhere.invalid"): "does not answer",
-        free: "does not answer",
-        f"{free}?password={PASSWORD}": "does not answer",
+        server.url().replace("127.0.0.1", "nowhere.invalid"): "does not respond",
+        free: "does not respond",
+        f"{free}?password={PASSWORD}": "does not respond",
     }
     for url, words in cases.items():
         for create in (True, False):
@@ -231,7 +231,7 @@ def test_a_user_who_may_not_write(url: str) -> None:
     with psycopg.connect(plain(url)) as connection:
         connection.execute(f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'")
         connection.execute(f"GRANT USAGE ON SCHEMA {url.rpartition('%3D')[2]} TO guest")
-    with pytest.raises(StoreError, match=r"refuses this user"):
+    with pytest.raises(StoreError, match=r"rejects this user"):
         open_store(url.replace("sx:", "guest:"), create=True)
 
 
@@ -266,7 +266,7 @@ def test_no_command_shows_the_password(
             seen.update(processes_below(running.pid))
             time.sleep(0.05)
         said = running.communicate()[0]
-    assert f"look at it: separatrix results --store {shlex.quote(store_address(url).shown)}" in said
+    assert f"look at it: separatrix results --store {shlex.quote(parse_address(url).shown)}" in said
     assert any("forkserver" in words for words in seen.values())
     for words, code in (
         ("sweep plan.toml --workers 1 --dry-run --json", 0),

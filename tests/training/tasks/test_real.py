@@ -221,10 +221,11 @@ def test_a_model_learns_bytes_and_images(folder: Path) -> None:
 
 
 def test_the_code_version_of_stored_runs_includes_the_checksums_of_their_data() -> None:
-    from separatrix.sweeps.code import LEARNING, modules
+    from separatrix.sweeps.code import TRAINING_MODULES, find_sources
 
     for name, data in DATA.items():
-        dependencies = set(modules([*LEARNING, REAL_TASKS[name].__module__]))
+        dependencies = set(find_sources([*TRAINING_MODULES, REAL_TASKS[name].__module__]))
         assert f"separatrix.training.data.{data}" in dependencies
         assert "separatrix.training.data.fetching" not in dependencies
-    assert not any("training.data" in name for name in modules([*LEARNING, TASKS["needle"].__module__]))
+    dependencies = set(find_sources([*TRAINING_MODULES, TASKS["needle"].__module__]))
+    assert not any("training.data" in name for name in dependencies)

@@ -83,7 +83,7 @@ def task_cell(name: str, mechanism: Mechanism, budget: Budget, store: Store | No
     command += parameters
     if kind == "trained" and store is not None:
         query = f"task={name} mechanism={mechanism.spelled}{parameters}"
-        command = f"separatrix results --kind training {query} --store {store.where}"
+        command = f"separatrix results --kind training {query} --store {store.location}"
     return ChoiceCell(
         name,
         word,

@@ -148,7 +148,7 @@ def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
     """Return the experiments of each table of a plan by its name, or raise UsageError."""
     tables = dict[str, list[Experiment]]()
     for part in plan.parts:
-        if not isinstance(part, LearnTable) or not part.stages:
+        if not isinstance(part, LearnTable) or not part.has_stages:
             raise UsageError(
                 f"{part.name} of {plan.name} has no pilots to choose its rates; write pilots = 1 there, or "
                 f"run the plan as it is: separatrix sweep {plan.name}"
@@ -160,11 +160,11 @@ def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
                 task=task,
                 mechanisms=part.mechanisms,
                 setting=setting.model_copy(
-                    update={"rates": ",".join(map(format_exact, part.rates(setting)))}
+                    update={"rates": ",".join(map(format_exact, part.list_rates(setting)))}
                 ),
                 seeds=part.seeds,
-                pilots=part.keys.pilots,
-                device=part.keys.device,
+                pilots=part.pilots,
+                device=part.device,
             )
             for task, setting in part.points
         ]

@@ -32,7 +32,7 @@ from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
-from separatrix.sweeps.store import DEFAULT, Address, Status
+from separatrix.sweeps.store import DEFAULT, Address, CellStatus
 from separatrix.sweeps.training_runs import SCORE_AT, SCRATCH, TrainingRun, training_run
 from separatrix.training.learning import score_model
 from separatrix.training.learning.witnesses import build_witness
@@ -242,7 +242,7 @@ def _add_floor(experiment: Experiment, bounds: Bounds, rows: Mapping[str, Stored
     """Return the bounds with the measured floor of real data."""
     for work in _floor_works(experiment):
         row = rows[work.id]
-        if row["status"] != Status.DONE:
+        if row["status"] != CellStatus.DONE:
             name = experiment.task.spelling
             raise UsageError(f"the floor of {name} could not be measured: {row['message']}")
         bounds = replace(bounds, floor=Bound(float(row["floor"]), str(row["floor_by"])))
@@ -265,7 +265,7 @@ def _collect_pilots(experiment: Experiment, rows: Mapping[str, StoredRow]) -> di
 
 def mean_pilot_score(rows: Sequence[StoredRow], sign: int) -> float:
     """Return the mean validation score of pilot runs; one that failed is worse than all."""
-    scores = [row["validation_score"] if row["status"] == Status.DONE else None for row in rows]
+    scores = [row["validation_score"] if row["status"] == CellStatus.DONE else None for row in rows]
     return fmean(-sign * math.inf if score is None else float(score) for score in scores)
 
 
@@ -346,10 +346,10 @@ def build_evidence(
     """
     task, setting, sign = experiment.task, experiment.setting, experiment.task.metric.sign
     witness, ceiling = bounds.witnesses[mechanism.spelled], bounds.ceiling
-    tuned = [row for row in from_witness if row["status"] == Status.DONE]
-    finished = {seed: row for seed, row in fresh.items() if row["status"] == Status.DONE}
+    tuned = [row for row in from_witness if row["status"] == CellStatus.DONE]
+    finished = {seed: row for seed, row in fresh.items() if row["status"] == CellStatus.DONE}
     runs = tuple(_build_run(task, seed, row, read_curve) for seed, row in finished.items())
-    failed = tuple(str(row["message"]) for row in fresh.values() if row["status"] != Status.DONE)
+    failed = tuple(str(row["message"]) for row in fresh.values() if row["status"] != CellStatus.DONE)
     # Selected by validation: the best test score of several runs would favour lucky ones.
     best_tuned = max(tuned, key=lambda row: sign * row["validation_score"], default=None)
     improvements = [measure_late_improvement(run.curve, sign) for run in runs]

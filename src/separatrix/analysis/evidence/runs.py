@@ -16,7 +16,7 @@ from separatrix.sweeps.store import Address, Store, frame, open_store
 from separatrix.sweeps.store.files import read_curves
 from separatrix.sweeps.store.filters import read_filter
 from separatrix.sweeps.sweep import executor_for, stop_on_signals
-from separatrix.sweeps.work import Work, WorkList
+from separatrix.sweeps.work import WorkItem, WorkList
 
 StoredRow = dict[str, Any]
 
@@ -34,10 +34,10 @@ class TrainingSession:
     tell: Tell
     stop: Callable[[], bool]
     say: Callable[[str], None]
-    requested: list[tuple[str, Work]] = field(default_factory=list)
+    requested: list[tuple[str, WorkItem]] = field(default_factory=list)
     """All work so far, with the name of its part."""
 
-    def fetch_rows(self, name: str, works: Sequence[Work]) -> dict[str, StoredRow]:
+    def fetch_rows(self, name: str, works: Sequence[WorkItem]) -> dict[str, StoredRow]:
         """Compute missing work, and return the stored rows of all work by identity, failed ones included."""
         # Experiments of one report may share runs; a work list must not have duplicates.
         works = list({work.id: work for work in works}.values())
@@ -63,7 +63,7 @@ class TrainingSession:
         if progress.stopped:
             count = f"{progress.finished} of {progress.total} runs"
             raise Stopped(f"stopped after {count}; the same command goes on from there")
-        return progress.sweep
+        return progress.number
 
     def read_curve(self, run: str) -> Curve:
         """Return the scores of a run on the validation samples, by step."""

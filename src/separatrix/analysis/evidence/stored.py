@@ -37,9 +37,8 @@ from separatrix.core.errors import SeparatrixError
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Mechanism
-from separatrix.sweeps.store import Status, Store, selected
+from separatrix.sweeps.store import CellStatus, Store, select_cells
 from separatrix.sweeps.store.filters import read_filter
-from separatrix.sweeps.store.migrations import KINDS_KNOWN
 from separatrix.sweeps.store.schema import FLOOR, TRAINING, cells
 from separatrix.sweeps.training_runs import PILOT, SCRATCH, TEST
 from separatrix.training.tasks import REAL_TASKS, TASKS, Bound, RealTask, Setting, Task, task_named
@@ -74,21 +73,19 @@ class StoredTask:
 
 def count_stored_tasks(store: Store) -> list[StoredTask]:
     """Count the runs of each task, without reading them."""
-    if store.version < KINDS_KNOWN:
-        return []
     name = cells.c.parameters["task"].as_string()
     query = select(name, cells.c.status, func.count()).where(cells.c.kind == TRAINING)
     counts = defaultdict[str, dict[str, int]](dict)
     for task, status, count in store.select(query.group_by(name, cells.c.status)):
         counts[str(task)][str(status)] = int(count)
-    return [StoredTask(task, sum(x.values()), x.get(Status.DONE, 0)) for task, x in sorted(counts.items())]
+    return [
+        StoredTask(task, sum(x.values()), x.get(CellStatus.DONE, 0)) for task, x in sorted(counts.items())
+    ]
 
 
 def read_training(store: Store, task: str, load: Load, say: Say = lambda _: None) -> StoredTraining:
     """Return the result of every stored experiment of a task; `say` is called with each experiment."""
     kind = task_named(task)
-    if store.version < KINDS_KNOWN:
-        return StoredTraining(())
     results, waiting = list[TrainingResult](), list[str]()
     for (parameters, setting), runs in _group_runs(_read_rows(store, task, TRAINING), kind).items():
         try:
@@ -129,7 +126,7 @@ class _StoredExperiment:
 
 
 def _read_rows(store: Store, task: str, kind: str) -> list[StoredRow]:
-    with selected(store, read_filter({"task": task}, kind), limit=MAX_READ_RUNS) as selection:
+    with select_cells(store, read_filter({"task": task}, kind), limit=MAX_READ_RUNS) as selection:
         return [row for frame in selection.frames() for row in frame.iter_rows(named=True)]
 
 
@@ -265,7 +262,7 @@ def _read_floor(store: Store, experiment: Experiment, bounds: Bounds) -> Bounds:
         return bounds
     parameters = {"task": task.name, **{name: str(x) for name, x in task.parameters.shown().items()}}
     parameters["tests"] = str(experiment.setting.tests)
-    rows = [row for row in _read_rows(store, task.name, FLOOR) if row["status"] == Status.DONE]
+    rows = [row for row in _read_rows(store, task.name, FLOOR) if row["status"] == CellStatus.DONE]
     matching = [row for row in rows if json.loads(row["parameters"]) == parameters]
     if not matching:
         raise UsageError(f"its floor is not measured; separatrix data floors {task.data} does")

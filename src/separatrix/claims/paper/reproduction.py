@@ -106,7 +106,7 @@ def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweep
     # A sweep stops in order when interrupted; the reproduction has no figures without it.
     if result.stopped:
         raise KeyboardInterrupt
-    return sweeps.read_sweeps(open_store(address), result.sweep)
+    return sweeps.read_sweeps(open_store(address), result.number)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import polars as pl
 
 from separatrix.claims.paper.figures import MECHANISMS
 from separatrix.core.parameters import SeparatrixError
-from separatrix.sweeps.store import Status, Store, frame
+from separatrix.sweeps.store import CellStatus, Store, frame
 
 MEASURED = ("distinguish", "fire_d0", "fire_d1", "margin", "bits")
 ESTIMATED = ("dense", "low", "high")
@@ -45,7 +45,7 @@ def read_sweeps(store: Store, number: int) -> tuple[ParameterSweep, ...]:
     A table of its plan is named by the parameter it varies, up to a comma.
     """
     cells = frame(store, sweep=number)
-    failures = cells.filter(status=Status.FAILED)
+    failures = cells.filter(status=CellStatus.FAILED)
     if not failures.is_empty():
         raise SeparatrixError(f"a cell of the sweep {failures['part'][0]} failed: {failures['message'][0]}")
     parameter = pl.col("part").str.split(",").list.first()

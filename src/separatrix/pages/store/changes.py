@@ -8,7 +8,7 @@ from typing import Any
 from separatrix.pages import pages
 from separatrix.pages.store.wording import words
 from separatrix.sweeps.store import Sweep
-from separatrix.sweeps.store.compare import CLOSE, Change, Comparison, SweepAnswer
+from separatrix.sweeps.store.compare import TOLERANCE, Change, Comparison, SweepAnswer
 
 MOST_ROWS = 30
 
@@ -29,7 +29,7 @@ def section(found: Comparison, one: Sweep, other: Sweep, line: str) -> pages.Sec
         "sweep_changes.html.j2",
         one=names[0],
         other=names[1],
-        close=f"{CLOSE:g}",
+        close=f"{TOLERANCE:g}",
         counts=[(term, f"{number:,}") for term, number in counts.items()],
         rows=[_row(change, found.common) for change in found.largest[:MOST_ROWS]],
         changed=found.changed,
@@ -39,7 +39,7 @@ def section(found: Comparison, one: Sweep, other: Sweep, line: str) -> pages.Sec
 
 
 def _row(change: Change, common: Mapping[str, str]) -> tuple[Any, ...]:
-    own = {name: value for name, value in change.asked.items() if name not in common}
+    own = {name: value for name, value in change.request.items() if name not in common}
     p, q = change.one.distinguish, change.other.distinguish
     difference = "–" if p is None or q is None else f"{p - q:+.4g}".replace("-", "−")
     cell = (change.mechanism, change.construction, words(own))

@@ -13,7 +13,7 @@ from separatrix.pages.store.figure import ShownVerdict, VerdictGrid
 from separatrix.pages.store.stored_cells import StoredCells
 from separatrix.pages.store.wording import chance
 from separatrix.pages.verdict_words import COLOURS
-from separatrix.sweeps.store.compare import CLOSE
+from separatrix.sweeps.store.compare import TOLERANCE
 
 MOST_ROWS = 500
 COLUMNS = ("Mechanism", "Cells", "Verdicts", "P: least, median, most", "Highest P", "P is known")
@@ -75,7 +75,7 @@ def _ahead(cells: pl.DataFrame) -> pl.DataFrame:
     shared = each.join(highest.filter(pl.col("count") > 1), on=point)
     rival = pl.when(pl.col("high") == pl.col("first")).then("second").otherwise("first")
     return shared.group_by("construction", "mechanism").agg(
-        shared=pl.len(), ahead=(pl.col("low") - rival > CLOSE).sum()
+        shared=pl.len(), ahead=(pl.col("low") - rival > TOLERANCE).sum()
     )
 
 

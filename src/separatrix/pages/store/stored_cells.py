@@ -20,10 +20,10 @@ from separatrix.core.numbers.printable import SUSPECT, visible
 from separatrix.core.parameters import UsageError
 from separatrix.core.parameters.ranges import FARTHEST
 from separatrix.pages.drawing import LOOKS
-from separatrix.sweeps.store import Filter, Selection, Store, StoreError, Sweep, selected
+from separatrix.sweeps.store import Environment, Filter, Selection, Store, StoreError, Sweep, select_cells
 from separatrix.sweeps.store.frame import require_known
 from separatrix.sweeps.store.schema import cells as stored_cells
-from separatrix.sweeps.store.schema import sweep_cells
+from separatrix.sweeps.store.schema import members
 from separatrix.sweeps.store.sweep_list import list_sweeps
 
 WHOLE = "all cells"
@@ -80,30 +80,31 @@ def open_cells(
     known, damage = list_sweeps(store)
     chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
     if chosen is None and sweep is not None:
-        raise UsageError(f"there is no sweep {sweep} in {store.where}")
-    with selected(store, asked, None if chosen is None else chosen.id, repeated=True) as found:
-        found.scan.damage.altered.update(damage.altered)
-        found.scan.damage.lost["sweeps"] += damage.lost["sweeps"]
-        if found.count == 0 and found.scan.damage:
-            raise StoreError(found.scan.damage.warning)
+        raise UsageError(f"there is no sweep {sweep} in {store.location}")
+    with select_cells(store, asked, None if chosen is None else chosen.id) as found:
+        found.damage.altered.update(damage.altered)
+        found.damage.lost.update({name: n for name, n in damage.lost.items() if name == "sweeps"})
+        if found.count == 0 and found.damage:
+            raise StoreError(found.damage.warning)
         if found.count == 0 and asked is not None and asked.conditions:
             require_known(store, asked)
             raise NoSuchCells("no stored cell is like that")
         if chosen is None and found.count == 0:
             raise UsageError(
-                f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml"
+                f"the store {store.location} holds no cells; fill it with: separatrix sweep plan.toml"
             )
         names = tuple(map(visible, found.spreads))
         cells = _sorted(pl.concat(_cells(chunk, found) for chunk in found.frames()))
         unfinished = 0 if chosen is None else _unfinished(store, chosen.id)
-        versions = tuple(dict.fromkeys(json.dumps(each, sort_keys=True) for _, each in _used(cells, found)))
-        yield StoredCells(store.where, chosen, cells, names, unfinished, versions), found
+        used = (json.dumps(each.versions, sort_keys=True) for each in _used(cells, found))
+        versions = tuple(dict.fromkeys(used))
+        yield StoredCells(store.location, chosen, cells, names, unfinished, versions), found
 
 
-def _used(cells: pl.DataFrame, found: Selection) -> list[tuple[str, dict[str, str]]]:
+def _used(cells: pl.DataFrame, found: Selection) -> list[Environment]:
     """The environments in which the cells were computed."""
     hosts = set(cells["host"].unique().to_list())
-    return [place for place in found.environments.values() if visible(place[0]) in hosts]
+    return [place for place in found.environments.values() if visible(place.host) in hosts]
 
 
 def _sorted(cells: pl.DataFrame) -> pl.DataFrame:
@@ -124,8 +125,8 @@ def _sorted(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _unfinished(store: Store, sweep: int) -> int:
     """How many cells of a sweep are noted and not stored, of whatever kind of work."""
-    noted = select(func.count(func.distinct(sweep_cells.c.cell))).where(sweep_cells.c.sweep == sweep)
-    there = noted.join(stored_cells, stored_cells.c.id == sweep_cells.c.cell)
+    noted = select(func.count(func.distinct(members.c.cell))).where(members.c.sweep == sweep)
+    there = noted.join(stored_cells, stored_cells.c.id == members.c.cell)
     return int(store.select(noted)[0][0]) - int(store.select(there)[0][0])
 
 
@@ -166,7 +167,7 @@ def _cells(table: pl.DataFrame, found: Selection) -> pl.DataFrame:
     columns = [_repeated(cell) if cell.dtype == pl.String else cell for cell in cells]
     for texts, (name, spread) in zip(map(_visible, spelled), found.spreads.items(), strict=True):
         columns.append(texts.cast(pl.Categorical).alias(f"is:{visible(name)}"))
-        if spread.varied or spread.count < found.count:
+        if spread.is_varied or spread.count < found.count:
             numbers = {text: _number(text) for text in texts.unique()}
             placed = texts.replace_strict(numbers, return_dtype=pl.Float64)
             columns.append(placed.alias(f"at:{visible(name)}"))

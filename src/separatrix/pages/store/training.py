@@ -14,11 +14,10 @@ from sqlalchemy import select
 from separatrix.pages import pages
 from separatrix.pages.drawing import Key, draw_line, looks, plot
 from separatrix.pages.pages import short
-from separatrix.sweeps.store import Store, StoreError, selected
+from separatrix.sweeps.store import Store, StoreError, select_cells
 from separatrix.sweeps.store.export import write
 from separatrix.sweeps.store.files import CURVES, read_curves
 from separatrix.sweeps.store.filters import read_filter
-from separatrix.sweeps.store.migrations import KINDS_KNOWN
 from separatrix.sweeps.store.schema import FLOOR, TRAINING, cells, files
 
 if TYPE_CHECKING:
@@ -62,10 +61,8 @@ class TrainedRuns:
 def trained_runs(store: Store, sweep: int | None) -> TrainedRuns:
     """The training runs of a sweep, or of the store."""
     found, table = pl.DataFrame(), BytesIO()
-    if store.version >= KINDS_KNOWN and store.select(
-        select(cells.c.id).where(cells.c.kind == TRAINING).limit(1)
-    ):
-        with selected(store, read_filter({}, TRAINING), sweep, repeated=True) as chosen:
+    if store.select(select(cells.c.id).where(cells.c.kind == TRAINING).limit(1)):
+        with select_cells(store, read_filter({}, TRAINING), sweep) as chosen:
             found = pl.concat(chosen.frames())
             write(chosen, ".csv", table)
     if found.is_empty():
@@ -79,7 +76,7 @@ def trained_runs(store: Store, sweep: int | None) -> TrainedRuns:
 
 
 def _floors(store: Store) -> tuple[tuple[Mapping[str, str], float], ...]:
-    with selected(store, read_filter({}, FLOOR), repeated=True) as chosen:
+    with select_cells(store, read_filter({}, FLOOR)) as chosen:
         rows = [row for frame in chosen.frames() for row in frame.iter_rows(named=True)]
     done = [row for row in rows if row["status"] == "done"]
     return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in done)

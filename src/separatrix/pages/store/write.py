@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from separatrix.core.files.folder import Folder, Writer
 from separatrix.core.parameters import UsageError
@@ -16,39 +14,14 @@ from separatrix.pages.store import changes, curves, mechanisms, planes, refused,
 from separatrix.pages.store.groups import groups
 from separatrix.pages.store.page import render
 from separatrix.pages.store.stored_cells import StoredCells, open_cells
-from separatrix.sweeps.store import Damage, Selection, Store, selected
-from separatrix.sweeps.store.compare import Comparison, compare
+from separatrix.sweeps.store import Selection, Store, select_cells
+from separatrix.sweeps.store.compare import Comparison, StoreReport, compare
 from separatrix.sweeps.store.export import write
 
 
-@dataclass(frozen=True)
-class Written:
-    """What a report was made of, and where it is."""
-
-    page: Path
-    tables: tuple[Path, ...]
-    sweep: int | None
-    name: str | None
-    cells: dict[str, int]
-    """How many cells, by how they ended."""
-    comparison: Comparison | None
-    damage: Damage
-    """What of the store was left out."""
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it as JSON."""
-        return {
-            "page": str(self.page),
-            "tables": [str(path) for path in self.tables],
-            "sweep": self.sweep,
-            "name": self.name,
-            "cells": self.cells,
-            "damaged": self.damage.as_json() if self.damage else None,
-            "comparison": None if self.comparison is None else self.comparison.as_json(),
-        }
-
-
-def write_report(store: Store, folder: Path, sweep: int | None = None, against: int | None = None) -> Written:
+def write_report(
+    store: Store, folder: Path, sweep: int | None = None, against: int | None = None
+) -> StoreReport:
     """Write report.html, results.csv and results.parquet into `folder`.
 
     The report is of the newest sweep if none is given, and of all cells where the store has no sweeps.
@@ -81,23 +54,23 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
         if runs.counts:
             files["training.csv"] = runs.csv
         made.fill(files)
-        damage = selection.scan.damage
+        damage = selection.damage
     page, *tables = (folder / name for name in files)
     ended = Counter(dict(stored.distinct.group_by("status", maintain_order=True).len().iter_rows()))
     ended.update(runs.counts)
     number, name = (None, None) if stored.sweep is None else (stored.sweep.id, stored.sweep.name)
-    return Written(page, tuple(tables), number, name, dict(ended), comparison, damage)
+    return StoreReport(page, tuple(tables), number, name, dict(ended), comparison, damage or None)
 
 
 def _changes(
     store: Store, stored: StoredCells, selection: Selection, against: int
 ) -> tuple[Comparison, Section]:
-    other = next((sweep for sweep in store.sweeps() if sweep.id == against), None)
+    other = next((sweep for sweep in store.list_sweeps() if sweep.id == against), None)
     if stored.sweep is None or other is None:
-        raise UsageError(f"there is no sweep {against} in {store.where}")
+        raise UsageError(f"there is no sweep {against} in {store.location}")
     if other.id == stored.sweep.id:
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
-    with selected(store, None, against) as others:
+    with select_cells(store, None, against) as others:
         found = compare(selection.frames(), others.frames())
     line = f"separatrix compare {stored.sweep.id} {against} --store {shlex.quote(stored.store)}"
     return found, changes.section(found, stored.sweep, other, line)

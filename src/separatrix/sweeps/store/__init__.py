@@ -1,36 +1,14 @@
-"""Where finished cells live: a SQLite file, or a PostgreSQL database that a team shares."""
+"""The store of finished cells: a SQLite file, or a PostgreSQL database that a team shares."""
 
-from separatrix.sweeps.store.addresses import DEFAULT, Address, store_address
-from separatrix.sweeps.store.damage import Damage
-from separatrix.sweeps.store.errors import DamageWarning, NoStore, StoreError
+from separatrix.sweeps.store.addresses import DEFAULT, Address, parse_address
+from separatrix.sweeps.store.errors import Damage, DamageWarning, NoStore, StoreError
 from separatrix.sweeps.store.filters import Filter, read_filter
 from separatrix.sweeps.store.frame import frame, results
-from separatrix.sweeps.store.rows import Answer, Checkpoint, Environment, File, Result, Status, Sweep
-from separatrix.sweeps.store.selection import Selection, selected
+from separatrix.sweeps.store.opening import open_store
+from separatrix.sweeps.store.rows import Answer, CellResult, CellStatus, Checkpoint, Environment, File, Sweep
+from separatrix.sweeps.store.selection import Selection, select_cells
 from separatrix.sweeps.store.store import Store
-from separatrix.sweeps.store.urls import open_store
 
-__all__ = [
-    "DEFAULT",
-    "Address",
-    "Answer",
-    "Checkpoint",
-    "Damage",
-    "DamageWarning",
-    "Environment",
-    "File",
-    "Filter",
-    "NoStore",
-    "Result",
-    "Selection",
-    "Status",
-    "Store",
-    "StoreError",
-    "Sweep",
-    "frame",
-    "open_store",
-    "read_filter",
-    "results",
-    "selected",
-    "store_address",
-]
+__all__ = ["DEFAULT", "Address", "Answer", "CellResult", "CellStatus", "Checkpoint", "Damage"]
+__all__ += ["DamageWarning", "Environment", "File", "Filter", "NoStore", "Selection", "Store", "StoreError"]
+__all__ += ["Sweep", "frame", "open_store", "parse_address", "read_filter", "results", "select_cells"]

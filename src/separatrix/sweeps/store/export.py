@@ -1,4 +1,4 @@
-"""Stored cells as files: CSV, Parquet, or JSON of the shape that `verdict --json` has."""
+"""Stored cells as files: CSV, Parquet, or JSON in the form of `verdict --json`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, NotRequired
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
 
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.core.numbers.json import json_text
+from separatrix.core.documents import Document
+from separatrix.core.numbers.json import finite, json_text
 from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
-from separatrix.core.parameters import Parameters, UsageError
+from separatrix.core.parameters import UsageError
 from separatrix.core.parameters.grid import is_whole
 from separatrix.sweeps.store.schema import VERDICT
 from separatrix.sweeps.store.selection import Selection
@@ -21,122 +26,157 @@ if TYPE_CHECKING:
     import polars as pl
 
 STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
-"""What JSON leaves as it is, and a terminal may obey."""
+"""Characters that JSON does not escape, and that a terminal may interpret."""
 ROW_GROUP = 20_000
 """Rows of a Parquet file that are written at once."""
 ENDINGS = (".csv", ".json", ".parquet")
-NUMBERS = ("fire_d0", "fire_d1", "distinguish")
-REST = (
-    "margin",
-    "bits",
-    "delta",
-    "verdict",
-    "status",
-    "message",
-    "asked",
-    "draws",
-    "seed",
-    "confidence",
-    "dtype",
-    "until_decided",
-)
 
 
-def as_rows(frame: pl.DataFrame, kind: str = VERDICT) -> Iterator[dict[str, Any]]:
-    """One object for each cell, with exact parameters."""
+@dataclass(frozen=True)
+class StoredNeuron(Document):
+    """Probabilities of one neuron: fractions as text where they are certified, else numbers."""
+
+    p0: str | float | None
+    """It fires on D0."""
+    p1: str | float | None
+    """It fires on D1."""
+    q: str | float | None
+    """It fires on neither."""
+
+
+@dataclass(frozen=True)
+class StoredVerdict(Document):
+    """A stored verdict; null where a cell was refused or failed."""
+
+    part: NotRequired[str | None]  # type: ignore[valid-type]
+    """The part of the plan; only if the cells of a sweep are selected."""
+    construction: str
+    mechanism: str
+    parameters: dict[str, int | str]
+    engine: str | None
+    evidence: str | None
+    neuron: StoredNeuron
+    fire_d0: float | None
+    fire_d1: float | None
+    distinguish: float | None
+    interval: tuple[float | None, float | None] | None
+    margin: float | None
+    bits: float | None
+    delta: str | None
+    verdict: str | None
+    status: str
+    message: str | None
+    asked: str | None
+    """The engine that was requested."""
+    draws: int | None
+    seed: int | None
+    confidence: float | None
+    dtype: str | None
+    until_decided: int | None
+    """1 if drawing stopped once the verdict was clear."""
+    seconds: float | None
+    finished: str | None
+    host: str | None
+    code: str | None
+    """The version of the code."""
+    id: str | int
+    versions: dict[str, str] | None
+
+
+@with_config(ConfigDict(extra="allow"))
+class StoredWork(TypedDict):
+    """Stored work that is no verdict; its findings have keys of their own."""
+
+    kind: str
+    status: str
+    parameters: dict[str, Any] | None
+    versions: dict[str, Any] | None
+
+
+def iterate_documents(frame: pl.DataFrame, kind: str = VERDICT) -> Iterator[dict[str, Any]]:
+    """Yield one JSON object for each cell, with exact parameters."""
+    names = [name for name in StoredVerdict.__dataclass_fields__ if name in frame.columns]
     for row in frame.iter_rows(named=True):
+        parsed = {name: json.loads(row[name] or "null") for name in ("parameters", "versions")}
         if kind != VERDICT:
-            documents = {name: json.loads(row[name] or "null") for name in ("parameters", "versions")}
-            yield {"kind": kind, **{name: _finite(value) for name, value in row.items()}, **documents}
+            yield finite({"kind": kind, **row, **parsed})
             continue
-        yield {
-            **({"part": row["part"]} if "part" in row else {}),
-            "construction": row["construction"],
-            "mechanism": row["mechanism"],
-            "parameters": _parameters(row["construction"], json.loads(row["parameters"])),
-            "engine": row["engine"],
-            "evidence": row["evidence"],
-            "neuron": {name: _neuron(row[name]) for name in ("p0", "p1", "q")},
-            **{name: _finite(row[name]) for name in NUMBERS},
-            "interval": None if row["low"] is None else [_finite(row["low"]), _finite(row["high"])],
-            **{name: _finite(row[name]) for name in REST},
-            **{name: row[name] for name in ("seconds", "finished", "host", "code", "id")},
-            "versions": None if row["versions"] is None else json.loads(row["versions"]),
-        }
+        parameters = _shorten_parameters(row["construction"], parsed["parameters"])
+        verdict = StoredVerdict(
+            **{"part": None} | {name: row[name] for name in names} | parsed | {"parameters": parameters},
+            neuron=StoredNeuron(*(_parse_probability(row[name]) for name in ("p0", "p1", "q"))),
+            interval=None if row["low"] is None else (row["low"], row["high"]),
+        )
+        document = verdict.as_json()
+        if "part" not in row:
+            del document["part"]
+        yield document
 
 
-def write(found: Selection, ending: str, file: BinaryIO) -> None:
-    """Write the cells one chunk after the other: the whole of a CSV, JSON or Parquet file."""
-    {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}[ending](found, file)
+def write(selection: Selection, ending: str, file: BinaryIO) -> None:
+    """Write the cells as a CSV, JSON or Parquet file, one chunk after the other."""
+    {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}[ending](selection, file)
 
 
-def _write_csv(found: Selection, file: BinaryIO) -> None:
+def _write_csv(selection: Selection, file: BinaryIO) -> None:
     import polars as pl
 
-    for place, chunk in enumerate(found.frames()):
-        safe = chunk.rename({name: _harmless(name) for name in chunk.columns})
+    for number, chunk in enumerate(selection.frames()):
+        safe = chunk.rename({name: _make_harmless(name) for name in chunk.columns})
         texts = [name for name, kind in safe.schema.items() if kind == pl.String]
-        safe = safe.with_columns(_harmless_column(safe[name]) for name in texts)
-        file.write(safe.write_csv(include_header=place == 0).encode())
+        safe = safe.with_columns(_make_column_harmless(safe[name]) for name in texts)
+        file.write(safe.write_csv(include_header=number == 0).encode())
 
 
-def _harmless_column(column: pl.Series) -> pl.Series:
-    """Texts that neither a spreadsheet nor a terminal takes for anything else."""
+def _make_column_harmless(column: pl.Series) -> pl.Series:
+    """Change texts that a spreadsheet would take for a formula, or a terminal for a command."""
     if not column.str.contains(SUSPECT).any():
         return column
-    texts = [None if text is None else _harmless(text) for text in column]
+    texts = [None if text is None else _make_harmless(text) for text in column]
     return type(column)(column.name, texts, dtype=column.dtype)
 
 
-def _harmless(text: str) -> str:
+def _make_harmless(text: str) -> str:
     return no_formula(visible(text))
 
 
-def _write_json(found: Selection, file: BinaryIO) -> None:
-    mark = b"[\n"
-    for chunk in found.frames():
-        for row in as_rows(chunk, found.kind):
-            text = json_text(row)
-            file.write(mark + textwrap.indent(STEERING.sub(_escaped, text), "  ").encode())
-            mark = b",\n"
-    file.write(b"[]\n" if mark == b"[\n" else b"\n]\n")
+def _write_json(selection: Selection, file: BinaryIO) -> None:
+    separator = b"[\n"
+    for chunk in selection.frames():
+        for document in iterate_documents(chunk, selection.kind):
+            text = STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text(document))
+            file.write(separator + textwrap.indent(text, "  ").encode())
+            separator = b",\n"
+    file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
-
-
-def _write_parquet(found: Selection, file: BinaryIO) -> None:
+def _write_parquet(selection: Selection, file: BinaryIO) -> None:
     from polars.io.plugins import register_io_source
 
-    def chunks(*_: object) -> Iterator[pl.DataFrame]:
-        yield from found.frames()
+    def read_chunks(*_: object) -> Iterator[pl.DataFrame]:
+        yield from selection.frames()
 
-    register_io_source(chunks, schema=found.schema).sink_parquet(file, row_group_size=ROW_GROUP)
+    register_io_source(read_chunks, schema=selection.schema).sink_parquet(file, row_group_size=ROW_GROUP)
 
 
-def _parameters(construction: str, exact: Any) -> Any:
-    """As `verdict --json` prints them: whole parameters as integers, the others as exact text."""
+def _shorten_parameters(construction: str, parameters: Any) -> Any:
+    """Parameters as `verdict --json` prints them: whole numbers as integers, others as exact text."""
     kind = CONSTRUCTIONS.get(construction)
-    if kind is None or not isinstance(exact, dict):
-        return exact
-    return {name: _whole(kind.schema, name, value) for name, value in exact.items()}
+    if kind is None or not isinstance(parameters, dict):
+        return parameters
+
+    def shorten(name: str, value: Any) -> Any:
+        try:
+            return int(value) if is_whole(kind.schema, name) else value
+        except (KeyError, TypeError, UsageError, ValueError):
+            return value
+
+    return {name: shorten(name, value) for name, value in parameters.items()}
 
 
-def _whole(schema: type[Parameters], name: str, value: Any) -> Any:
-    try:
-        return int(value) if is_whole(schema, name) else value
-    except (KeyError, TypeError, UsageError, ValueError):
-        return value
-
-
-def _neuron(text: str | None) -> str | float | None:
-    """A float where it is one; fractions stay text."""
+def _parse_probability(text: str | None) -> str | float | None:
+    """A float, unless it is a fraction."""
     if text is None or "/" in text or text.isdigit():
         return text
     value = float(text)
     return value if math.isfinite(value) else None
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

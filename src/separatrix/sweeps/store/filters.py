@@ -1,4 +1,4 @@
-"""Which cells are asked for: `mechanism=softmax n=1e3:1e6 verdict=blind`, as a condition of SQL."""
+"""Filters for stored cells: `mechanism=softmax n=1e3:1e6 verdict=blind`, as a condition in SQL."""
 
 from __future__ import annotations
 
@@ -6,171 +6,221 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
+from math import inf
+from sys import float_info
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, and_, false, literal, or_
+import sqlalchemy as sa
 
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.parameters import UsageError, split_mechanisms
-from separatrix.sweeps.store.ranges import Ends, as_float, float_between, within
-from separatrix.sweeps.store.schema import VERDICT, cells
+from separatrix.sweeps.store.schema import VERDICT, Condition, cells
 
-WORDS = ("construction", "mechanism", "verdict", "engine", "asked", "status", "dtype", "delta", "code")
+WORD_COLUMNS = ("construction", "mechanism", "verdict", "engine", "asked", "status", "dtype", "delta", "code")
 """Columns that are compared as text; several values are separated by commas."""
-NUMBERS = ("seed", "draws", "distinguish", "margin", "bits", "fire_d0", "fire_d1", "seconds")
+NUMBER_COLUMNS = ("seed", "draws", "distinguish", "margin", "bits", "fire_d0", "fire_d1", "seconds")
 """Columns that are compared as numbers, or as ranges of them."""
-VALUES = {
+FILTER_COLUMNS = (*WORD_COLUMNS, *NUMBER_COLUMNS)
+CHOICES = {
     "verdict": ("distinguishes", "blind", "saturated", "partial", "undecided"),
     "status": ("done", "refused", "failed"),
 }
-PARAMETER = "parameter_"
-"""Stands before a parameter that is called as a column is: `parameter_seed=3`."""
-LARGEST = 2**63 - 1
+PARAMETER_PREFIX = "parameter_"
+"""Stands before a parameter that has the name of a column: `parameter_seed=3`."""
+MAX_INTEGER = 2**63 - 1
+NUMBER_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?(/[0-9]+)?$"
+FLOAT_TOLERANCE = 1e-9
+"""More than the relative error of a database's floats."""
+RANGE_FUNCTION = "separatrix_is_in_range"
+"""The name of `is_in_range` on connections to SQLite."""
+
+Bounds = tuple[Fraction | None, Fraction | None]
+"""The ends of a closed range; None where it is open."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Conditions that must all hold, as they were written; none asks for everything."""
+    """Conditions that must all hold, as they were written; without any, all cells match."""
 
     conditions: Mapping[str, str] = field(default_factory=dict)
     kind: str | None = VERDICT
-    """Of the work; None for all kinds."""
+    """The kind of work; None for all kinds."""
 
-    def clause(self, dialect: str) -> ColumnElement[bool]:
-        """The condition for a query; parameters come last, since they are texts to be looked into."""
-        ordered = sorted(self.conditions.items(), key=lambda one: one[0] not in (*WORDS, *NUMBERS))
-        return and_(literal(True), *(_condition(*one, dialect, self.kind) for one in ordered))
+    def clause(self, dialect: str) -> Condition:
+        """Return the condition for a query."""
+        # Conditions on columns come first: they are cheaper to test than those on values inside JSON.
+        ordered = sorted(self.conditions.items(), key=lambda item: item[0] not in FILTER_COLUMNS)
+        return sa.and_(sa.true(), *(_make_condition(*item, dialect, self.kind) for item in ordered))
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The conditions on parameters, by the name that the construction gives them."""
+        """The conditions on parameters, by their name in the construction."""
         return {
-            name.removeprefix(PARAMETER): value
+            name.removeprefix(PARAMETER_PREFIX): value
             for name, value in self.conditions.items()
-            if name not in (*WORDS, *NUMBERS)
+            if name not in FILTER_COLUMNS
         }
 
 
 def read_filter(conditions: Mapping[str, object], kind: str = VERDICT) -> Filter:
-    """A filter from conditions by name, checked as far as that goes without the store.
+    """Return a filter from conditions by name, checked as far as that is possible without the store.
 
-    >>> read_filter({"mechanism": "softmax,linear", "n": "1e3:1e6"}).conditions["n"]
-    '1e3:1e6'
+    >>> read_filter({"mechanism": ["softmax", "linear"], "n": "1e3:1e6"}).conditions
+    {'mechanism': 'softmax,linear', 'n': '1e3:1e6'}
     """
-    read = {name: _text(value) for name, value in conditions.items()}
-    for name, value in read.items():
+    texts = {
+        name: ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for name, value in conditions.items()
+    }
+    for name, value in texts.items():
         if name in ("sweep", "kind"):
             raise UsageError(f"{name} is an option; write `{name}` {value}")
         if not re.fullmatch(r"\w+", name):
-            raise UsageError(f"{name} is no name of a column or a parameter")
-        for each in value.split(",") if name in VALUES else ():
-            if each not in VALUES[name]:
-                raise UsageError(f"{name}={each} is not one of {', '.join(VALUES[name])}")
-        if name not in WORDS and ":" in value:
-            _ends(name, value)
-        elif name in NUMBERS:
-            _numbers(name, value)
-    return Filter(read, kind)
+            raise UsageError(f"{name} is not the name of a column or a parameter")
+        for word in value.split(",") if name in CHOICES else ():
+            if word not in CHOICES[name]:
+                raise UsageError(f"{name}={word} is not one of {', '.join(CHOICES[name])}")
+        if name not in WORD_COLUMNS and ":" in value:
+            _parse_bounds(name, value)
+        elif name in (*NUMBER_COLUMNS, "n"):
+            _parse_numbers(name, value)
+    return Filter(texts, kind)
 
 
-def _text(value: object) -> str:
-    """As it is typed on the command line; several values in a list or a tuple are separated by commas."""
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _condition(name: str, value: str, dialect: str, kind: str | None) -> ColumnElement[bool]:
+def _make_condition(name: str, value: str, dialect: str, kind: str | None) -> Condition:
     if name == "mechanism":
-        return or_(false(), *(_is_mechanism(split_mechanism) for split_mechanism in split_mechanisms(value)))
+        return sa.or_(sa.false(), *map(_is_mechanism, split_mechanisms(value)))
     if name == "delta":
-        return cells.c.delta.in_([_canonical(each) for each in value.split(",")])
-    if name in WORDS:
+        return cells.c.delta.in_(map(_canonical, value.split(",")))
+    if name in WORD_COLUMNS:
         return cells.c[name].in_(value.split(","))
-    if name in NUMBERS:
-        column = cells.c[name]
-        return float_between(column, _ends(name, value)) if ":" in value else _is_one_of(column, name, value)
-    asked = _parameter(name.removeprefix(PARAMETER), value, dialect)
-    return asked if kind == VERDICT else or_(asked, _found(name, value, dialect))
+    if name in NUMBER_COLUMNS:
+        return _match_number(name, value)
+    own_name = name.removeprefix(PARAMETER_PREFIX)
+    if ":" in value:
+        condition = _is_between(cells.c.parameters, own_name, _parse_bounds(own_name, value), dialect)
+    else:
+        exact = map(_canonical, value.split(","))
+        condition = sa.and_(cells.c.parameters[own_name].as_string().in_(exact))
+    return condition if kind == VERDICT else sa.or_(condition, _match_finding(name, value, dialect))
 
 
-def _is_mechanism(name: str) -> ColumnElement[bool]:
-    """The mechanism as it is spelled; a bare name stands for all its parameters."""
+def _is_mechanism(name: str) -> Condition:
+    """The condition for a mechanism; a bare name matches it with any parameters."""
     if ":" in name:
         return cells.c.mechanism == name
-    return or_(
-        cells.c.mechanism == name,
-        and_(cells.c.mechanism >= f"{name}:", cells.c.mechanism < f"{name};"),
-    )
+    # The semicolon follows the colon, so this is the range of texts that begin with "name:".
+    with_parameters = sa.and_(cells.c.mechanism >= f"{name}:", cells.c.mechanism < f"{name};")
+    return sa.or_(cells.c.mechanism == name, with_parameters)
 
 
-def _is_one_of(column: ColumnElement[Any], name: str, value: str) -> ColumnElement[bool]:
-    asked = _numbers(name, value)
-    if isinstance(column.type, Integer):
-        return column.in_([int(x) for x in asked if x.denominator == 1 and abs(x) <= LARGEST])
-    return column.in_([as_float(x) for x in asked])
-
-
-def _found(name: str, value: str, dialect: str) -> ColumnElement[bool]:
-    """What work of another kind than verdicts found: a word, a number, or a range of numbers."""
+def _match_number(name: str, value: str) -> Condition:
+    column = cells.c[name]
     if ":" in value:
-        return within(cells.c.found, name, _ends(name, value), dialect)
+        low, high = _parse_bounds(name, value)
+        return sa.and_(
+            sa.true() if low is None else column >= to_float(low),
+            sa.true() if high is None else column <= to_float(high),
+        )
+    numbers = _parse_numbers(name, value)
+    if isinstance(column.type, sa.Integer):
+        return column.in_([int(x) for x in numbers if x.denominator == 1 and abs(x) <= MAX_INTEGER])
+    return column.in_(map(to_float, numbers))
+
+
+def _match_finding(name: str, value: str, dialect: str) -> Condition:
+    """The condition on a finding of work that is no verdict: a word, a number, or a range of numbers."""
+    if ":" in value:
+        return _is_between(cells.c.findings, name, _parse_bounds(name, value), dialect)
     values = value.split(",")
-    numbers = [x for each in values if (x := _number(each)) is not None]
-    equal = (within(cells.c.found, name, (x, x), dialect) for x in numbers)
-    return or_(cells.c.found[name].as_string().in_(values), *equal)
+    numbers = [x for text in values if (x := _parse_number(text)) is not None]
+    equal = (_is_between(cells.c.findings, name, (x, x), dialect) for x in numbers)
+    return sa.or_(cells.c.findings[name].as_string().in_(values), *equal)
 
 
-def _number(text: str) -> Fraction | None:
+def _is_between(column: Any, name: str, bounds: Bounds, dialect: str) -> Condition:
+    """The condition that a value in a JSON column is a number in a range, compared exactly."""
+    stored = column[name].as_string()
+    if dialect == "sqlite":
+        texts = ("" if bound is None else str(bound) for bound in bounds)
+        is_exact: Any = getattr(sa.func, RANGE_FUNCTION)(stored, *texts)
+        return sa.and_(_is_nearly_between(column, stored, bounds), is_exact == 1)
+    numerator, denominator = sa.func.split_part(stored, "/", 1), sa.func.split_part(stored, "/", 2)
+    over, under = (
+        sa.cast(numerator, sa.Numeric),
+        sa.cast(sa.func.coalesce(sa.func.nullif(denominator, ""), "1"), sa.Numeric),
+    )
+    low, high = (
+        None
+        if x is None
+        else [sa.cast(sa.literal(str(part)), sa.Numeric) for part in (x.numerator, x.denominator)]
+        for x in bounds
+    )
+    inside = sa.and_(
+        sa.true() if low is None else over * low[1] >= under * low[0],
+        sa.true() if high is None else over * high[1] <= under * high[0],
+    )
+    return sa.case((stored.regexp_match(NUMBER_PATTERN), inside), else_=False)
+
+
+def _is_nearly_between(column: Any, stored: Any, bounds: Bounds) -> Condition:
+    """A condition that SQLite tests quickly, so that Python compares few values exactly.
+
+    SQLite reads a fraction as its numerator, so cells with any fraction pass.
+    """
+    low, high = (sign * inf if x is None else to_float(x) for x, sign in zip(bounds, (-1, 1), strict=True))
+    low, high = min(low, float_info.max), max(high, -float_info.max)
+    span = (low - FLOAT_TOLERANCE * abs(low), high + FLOAT_TOLERANCE * abs(high))
+    return sa.or_(sa.cast(stored, sa.Double).between(*span), sa.type_coerce(column, sa.Text).like("%/%"))
+
+
+@lru_cache(maxsize=100_000)
+def is_in_range(text: object, low: str, high: str) -> bool:
+    """Whether a text is a number in a closed range; an empty bound is open.
+
+    >>> is_in_range("1/3", "0.3", ""), is_in_range("1/3", "1/3", "1/3"), is_in_range("ones", "0", "")
+    (True, True, False)
+    """
+    try:
+        x = parse_exact(text)
+    except UsageError:
+        return False
+    return (not low or x >= Fraction(low)) and (not high or x <= Fraction(high))
+
+
+def to_float(x: Fraction) -> float:
+    """Return the nearest float, which may be infinite.
+
+    >>> to_float(Fraction(1, 10)), to_float(Fraction(10**400))
+    (0.1, inf)
+    """
+    try:
+        return float(x)
+    except OverflowError:
+        return inf if x > 0 else -inf
+
+
+def _canonical(value: str) -> str:
+    number = _parse_number(value)
+    return value if number is None else format_exact(number)
+
+
+def _parse_number(text: str) -> Fraction | None:
     try:
         return parse_exact(text)
     except UsageError:
         return None
 
 
-def _parameter(name: str, value: str, dialect: str) -> ColumnElement[bool]:
-    """Equal to the last digit, or between two numbers; n has a column of floats, to look into fewer texts."""
-    if ":" in value:
-        ends = _ends(name, value)
-        same = within(cells.c.parameters, name, ends, dialect)
-        return and_(_near(ends), or_(_inside(ends), same)) if name == "n" else same
-    exact = [_canonical(each) for each in value.split(",")]
-    same = and_(cells.c.parameters[name].as_string().in_(exact))
-    if name != "n":
-        return same
-    return and_(or_(*(_near((n, n)) for n in _numbers(name, value))), same)
+def _parse_numbers(name: str, value: str) -> list[Fraction]:
+    return [parse_exact(text, name) for text in value.split(",")]
 
 
-def _near(ends: Ends) -> ColumnElement[bool]:
-    """Where n is, as a float, between the ends; those beyond all floats have none."""
-    low, high = (None if end is None else as_float(end) for end in ends)
-    if high is None or high == float("inf"):
-        above = literal(True) if low is None else cells.c.n >= low
-        return or_(above, cells.c.n.is_(None))
-    return float_between(cells.c.n, ends)
-
-
-def _inside(ends: Ends) -> ColumnElement[bool]:
-    """Where n is, as a float, strictly between the ends: then n is so exactly, since rounding keeps order."""
-    low, high = ends
-    return and_(
-        literal(True) if low is None else cells.c.n > as_float(low),
-        literal(True) if high is None else cells.c.n < as_float(high),
-        cells.c.n.is_not(None),
-    )
-
-
-def _canonical(value: str) -> str:
-    number = _number(value)
-    return value if number is None else format_exact(number)
-
-
-def _numbers(name: str, value: str) -> list[Fraction]:
-    return [parse_exact(each, name) for each in value.split(",")]
-
-
-def _ends(name: str, value: str) -> Ends:
+def _parse_bounds(name: str, value: str) -> Bounds:
     parts = value.split(":")
     if len(parts) != 2 or parts == ["", ""]:
-        raise UsageError(f"{name}={value} is no range; write {name}=low:high, {name}=low: or {name}=:high")
+        raise UsageError(f"{name}={value} is not a range; write {name}=low:high, {name}=low: or {name}=:high")
     low, high = (parse_exact(part, name) if part else None for part in parts)
     if low is not None and high is not None and low > high:
         raise UsageError(f"{name}={value} runs backwards; write {name}={parts[1]}:{parts[0]}")

@@ -1,182 +1,126 @@
-"""Looking a store over, saving what is intact, and copying it while it is used."""
+"""Checking a store, copying its intact rows, and backing it up while it is used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from sqlalchemy import insert
-
+from separatrix.core.documents import Document, shown
 from separatrix.core.parameters import UsageError
 from separatrix.core.secrets import Secret
-from separatrix.sweeps.store.addresses import Address, store_address
-from separatrix.sweeps.store.damage import Damage
-from separatrix.sweeps.store.errors import StoreError
-from separatrix.sweeps.store.filters import Filter
-from separatrix.sweeps.store.migrations import MIGRATIONS
-from separatrix.sweeps.store.rows import Environment, Sweep
-from separatrix.sweeps.store.scan import ENVIRONMENT, Scan
-from separatrix.sweeps.store.schema import cells, files, members_of, sweeps
-from separatrix.sweeps.store.seals import COLUMNS, seal_of_cell, sealed
-from separatrix.sweeps.store.sqlite_file import complaints, copy_pages, new_store, open_file, require_file
+from separatrix.sweeps.store.addresses import Address, parse_address
+from separatrix.sweeps.store.errors import Damage, StoreError, as_store_error
+from separatrix.sweeps.store.opening import open_store
+from separatrix.sweeps.store.reader import Reader
+from separatrix.sweeps.store.schema import TABLES, VERSION, checksum, members, sweeps
+from separatrix.sweeps.store.sqlite_file import (
+    connect,
+    enable_log,
+    find_faults,
+    new_store,
+    open_file,
+    require_sqlite_file,
+)
 from separatrix.sweeps.store.store import Store
-from separatrix.sweeps.store.urls import open_store
-
-LOST = Environment("lost", {})
-"""Where a cell was computed whose environment was lost."""
 
 
 @dataclass(frozen=True)
-class Health:
-    """What a store holds, and what of it is damaged."""
+class StoreHealth(Document):
+    """The number of intact rows of a store, and its damage."""
 
     store: str
-    version: int
     cells: int
     sweeps: int
     members: int
     environments: int
     files: int
-    """Intact rows."""
-    damage: Damage
-    pages: int
-    """Complaints of SQLite about the pages and indexes of the file."""
+    damaged: Damage
+    pages: int = 0
+    """Faults that SQLite finds in the pages and indexes of the file."""
+    version: int = VERSION
 
-    @property
+    @shown
     def sound(self) -> bool:
         """Whether nothing is damaged."""
-        return not self.damage and not self.pages
-
-    def as_json(self) -> dict[str, Any]:
-        """What `separatrix store check --json` prints."""
-        names = ("store", "version", "cells", "sweeps", "members", "environments", "files", "pages")
-        return {
-            "sound": self.sound,
-            **{name: getattr(self, name) for name in names},
-            "newest_version": len(MIGRATIONS),
-            "damaged": self.damage.as_json(),
-        }
+        return not self.damaged and not self.pages
 
 
-def check_store(url: str | Secret | Address) -> Health:
-    """Read all of a store: every page, every row, every seal, every count. Nothing is changed."""
-    path = store_address(url).path
+@dataclass(frozen=True)
+class UnreadableStore(Document):
+    """A store that cannot be read."""
+
+    error: str
+    sound: Literal[False] = False
+
+
+@dataclass(frozen=True)
+class StoreCopy(Document):
+    """The place of a copy."""
+
+    copy: Path
+
+
+def check_store(url: str | Secret | Address) -> StoreHealth:
+    """Read every page, row and checksum of a store, and compare the tallies; change nothing."""
+    path = parse_address(url).path
     store = open_store(url)
-    pages = 0 if path is None else _count(complaints(path))
-    with _looking(store) as scan:
-        found_cells = sum(map(len, scan.cells(Filter(kind=None))))
-        known = scan.sweeps()
-        members = sum(map(len, _members(scan, known)))
-        places, beside = len(scan.environments()), sum(1 for _ in scan.files())
-    return Health(
-        *(store.where, store.version, found_cells, len(known), members, places, beside), scan.damage, pages
-    )
+    faults = 0 if path is None else len(find_faults(path))
+    return _process_rows(store, store.location, None, faults)
 
 
-def repair_store(url: str | Secret | Address, out: Path | None = None) -> tuple[Path, Health]:
-    """Save what is intact into a new store; the damaged one is left as it is."""
-    path = store_address(url).path
-    if out is None and path is None:
-        raise UsageError("say where to save it: `out` results.db")
-    target = out if out is not None or path is None else path.with_name(f"{path.stem}.repaired{path.suffix}")
-    assert target is not None
-    return target, _copied(open_store(url), target)
+def repair_store(url: str | Secret | Address, out: Path | None = None) -> StoreHealth:
+    """Copy the intact rows into a new store; the damaged one is left unchanged."""
+    path = parse_address(url).path
+    if out is None:
+        if path is None:
+            raise UsageError("name the new store: `out` results.db")
+        out = path.with_name(f"{path.stem}.repaired{path.suffix}")
+    return _copy_rows(open_store(url), out)
 
 
-def backup_store(url: str | Secret | Address, out: Path) -> Path:
-    """A copy of a store as it is at one moment, also while a sweep fills it; PostgreSQL becomes a file."""
-    path = store_address(url).path
+def backup_store(url: str | Secret | Address, out: Path) -> StoreCopy:
+    """Copy a store as it is at one moment, also while sweeps fill it; PostgreSQL becomes a SQLite file."""
+    path = parse_address(url).path
     store = open_store(url)
     if path is None:
-        copied = _copied(store, out)
-        if not copied.sound:
-            raise StoreError(f"the copy {out} holds what is intact: {copied.damage.warning}")
-        return out
-    require_file(path)
-    with new_store(out) as made:
-        copy_pages(path, made)
-    return out
-
-
-def upgrade_store(url: str | Secret | Address) -> tuple[int, int]:
-    """Bring an older store up to date, all of it or nothing; its version before and after."""
-    store = open_store(url)
-    before = store.version
-    if before < len(MIGRATIONS):
-        health = check_store(url)
+        health = _copy_rows(store, out)
         if not health.sound:
-            raise StoreError(
-                f"the store {store.where} is damaged; save what is intact first: separatrix store repair"
-            )
-        store.upgrade()
-    return before, store.version
+            raise StoreError(f"the copy {out} holds only the intact rows: {health.damaged.warning}")
+        return StoreCopy(out)
+    require_sqlite_file(path)
+    with new_store(out) as target, as_store_error(str(path)):
+        with connect(path) as connection:
+            connection.execute("VACUUM INTO ?", (str(target),))
+        enable_log(target)
+    return StoreCopy(out)
 
 
-@contextmanager
-def _looking(store: Store) -> Iterator[Scan]:
+def _copy_rows(store: Store, out: Path) -> StoreHealth:
+    with new_store(out) as target:
+        return _process_rows(store, str(out), open_file(target, create=True))
+
+
+def _process_rows(store: Store, location: str, copy: Store | None, faults: int = 0) -> StoreHealth:
+    """Read all rows of a store, and write the intact ones to a copy if there is one."""
+    counts: dict[str, int] = {}
     with store.reading() as connection:
-        yield Scan(store, connection)
-
-
-def _members(scan: Scan, known: list[Sweep]) -> Iterator[list[tuple[int, str, str]]]:
-    """The members of every sweep; those of sweeps that are lost are lost with them."""
-    for sweep in known:
-        yield from scan.members(sweep.id)
-    mine = {members_of(each.id) for each in known}
-    gone = [rows for what, rows in scan.counted.items() if what.startswith("sweep ") and what not in mine]
-    scan.damage.lost["members"] += sum(gone)
-
-
-def _copied(store: Store, target: Path) -> Health:
-    """Copy what is intact into a new file."""
-    counts = {"cells": 0, "members": 0, "files": 0}
-    with new_store(target) as made, _looking(store) as scan:
-        copy = open_file(made, create=True, check=False)
-        places = {id_: Environment(*place) for id_, place in scan.environments().items()}
-        for chunk in scan.cells(Filter(kind=None)):
-            rows = [_row(found.values, places) for found in chunk]
-            if rows:
-                copy.keep(rows, {row["environment"]: places.get(row["environment"], LOST) for row in rows})
-            counts["cells"] += len(rows)
-        known = scan.sweeps()
-        with copy.writing() as connection:
-            for sweep in known:
-                row = {name: getattr(sweep, name) for name in ("id", "key", "name", "plan", "started")}
-                connection.execute(insert(sweeps), [sealed(row, sweeps)])
-                copy.count(connection, members_of(sweep.id), 0)
-            copy.count(connection, sweeps.name, len(known))
-        for members in _members(scan, known):
-            for sweep_id in {sweep for sweep, _, _ in members}:
-                copy.belong(sweep_id, [(cell, part) for sweep, cell, part in members if sweep == sweep_id])
-            counts["members"] += len(members)
-        for row in scan.files():
-            with copy.writing() as connection:
-                connection.execute(insert(files), [row])
-                copy.count(connection, files.name, 1)
-            counts["files"] += 1
-        version = copy.version
-    return Health(
-        *(str(target), version, counts["cells"], len(known), counts["members"], len(places), counts["files"]),
-        *(scan.damage, 0),
-    )
-
-
-def _row(values: tuple[Any, ...], places: dict[str, Environment]) -> dict[str, Any]:
-    """A cell to store again, sealed; one whose environment is lost says so."""
-    if values[ENVIRONMENT] not in places:
-        values = (*values[:ENVIRONMENT], LOST.id, *values[ENVIRONMENT + 1 :])
-    return {**dict(zip(COLUMNS, values, strict=True)), cells.c.seal.name: seal_of_cell(values)}
-
-
-def _count(lines: Iterator[str]) -> int:
-    """How many complaints there are; a file that cannot even be read through counts as one more."""
-    found = 0
-    try:
-        for _ in lines:
-            found += 1
-    except StoreError:
-        found += 1
-    return found
+        reader = Reader(store, connection)
+        known_sweeps: set[int] = set()
+        for table in TABLES:
+            counts[table.name] = 0
+            for chunk in reader.read(table):
+                rows = [values for _, values in chunk]
+                if table is sweeps:
+                    known_sweeps.update(row[0] for row in rows)
+                if table is members:  # those of a lost sweep are of no use
+                    rows = [row for row in rows if row[0] in known_sweeps]
+                    reader.damage.add("lost", members.name, len(chunk) - len(rows))
+                counts[table.name] += len(rows)
+                if copy is not None:
+                    names = table.c.keys()
+                    with copy.writing() as output:
+                        new = [dict(zip(names, (*row, checksum(row)), strict=True)) for row in rows]
+                        copy.insert(output, table, new)
+                        copy.change_tally(output, table, len(new))
+    return StoreHealth(location, **counts, damaged=reader.damage, pages=faults)

@@ -1,4 +1,4 @@
-"""What is kept of a finished cell: the row, and the files beside it."""
+"""The values that a store keeps: results of work, the files beside them, environments and sweeps."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ from enum import StrEnum
 from functools import cached_property
 from math import isfinite
 
-LARGEST_FILE = 100 * 2**20
-"""Bytes of a file beside a row, or of a checkpoint."""
+MAX_FILE_BYTES = 100 * 2**20
+"""Bytes of a file beside a cell, or of a checkpoint."""
+Findings = Mapping[str, str | int | float | None]
+"""The values that work found, by name."""
 
 
-def now() -> str:
-    """The time in UTC, as it is stored."""
+def utc_now() -> str:
+    """Return the time in UTC as it is stored."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-class Status(StrEnum):
+class CellStatus(StrEnum):
     """How a cell ended."""
 
     DONE = "done"
     REFUSED = "refused"
-    """No engine can answer it: the message says why."""
+    """No engine can answer it; the message gives the reason."""
     FAILED = "failed"
-    """The cell raised, or its worker died again and again."""
+    """The cell raised an error, or its worker died repeatedly."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a cell was computed."""
+    """The machine and the software that computed a cell."""
 
     host: str
     versions: dict[str, str]
-    """The versions of Python and the packages the numbers depend on."""
+    """The versions of Python and of the packages that the numbers depend on."""
 
     @cached_property
     def id(self) -> str:
-        """The identity of an environment: the same for the same host and versions."""
-        spelled = json.dumps([self.host, self.versions], sort_keys=True)
-        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+        """The identity: the same for the same host and versions."""
+        text = json.dumps([self.host, self.versions], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class File:
-    """What is kept beside a row, under a name: bytes, of which nothing is executed or unpickled."""
+    """A named file beside a cell; its bytes are never executed or unpickled."""
 
     name: str
     data: bytes
@@ -57,60 +59,60 @@ class File:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", self.name):
-            raise ValueError(f"{self.name!r} is no name of a file; letters, digits, . _ - make one")
+            raise ValueError(f"{self.name!r} is not a file name; use letters, digits and . _ -")
         require_small(self.name, self.data)
 
 
 def require_small(name: str, data: bytes) -> None:
-    """Refuse what is too large to be kept in a row."""
-    if len(data) > LARGEST_FILE:
-        raise ValueError(f"{name} has {len(data):,} bytes, more than {LARGEST_FILE:,}")
+    """Raise ValueError for data that is too large for a row."""
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"{name} has {len(data):,} bytes, more than {MAX_FILE_BYTES:,}")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What work found: values by name, and files."""
+    """The outcome of one work item."""
 
-    found: Mapping[str, str | int | float | None] = field(default_factory=dict)
+    findings: Findings = field(default_factory=dict)
     files: tuple[File, ...] = ()
-    status: Status = Status.DONE
+    status: CellStatus = CellStatus.DONE
     message: str | None = None
 
 
-def as_texts(found: Mapping[str, str | int | float | None]) -> dict[str, str]:
-    """Values as they are stored: numbers spelled to the last digit, floats with a point.
+def findings_as_text(findings: Findings) -> dict[str, str]:
+    """Return findings as they are stored: exact decimals, floats with a point, no missing values.
 
-    >>> as_texts({"steps": 400, "loss": 1e-7, "word": "solved", "rate": None})
+    >>> findings_as_text({"steps": 400, "loss": 1e-7, "word": "solved", "rate": None})
     {'steps': '400', 'loss': '0.0000001', 'word': 'solved'}
     """
-    spelled = {name: _decimal(x) if isinstance(x, float) else x for name, x in found.items()}
-    return {name: str(x) for name, x in spelled.items() if x is not None}
+    texts = {name: _decimal(x) if isinstance(x, float) else x for name, x in findings.items()}
+    return {name: str(x) for name, x in texts.items() if x is not None}
 
 
 def _decimal(x: float) -> str | None:
     if not isfinite(x):
         return None
-    spelled = format(Decimal(repr(x)), "f")
-    return spelled if "." in spelled else f"{spelled}.0"
+    text = format(Decimal(repr(x)), "f")
+    return text if "." in text else f"{text}.0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(Answer):
-    """An answer as it is stored."""
+class CellResult(Answer):
+    """An answer with its cost and origin, as it is stored."""
 
     seconds: float
     finished: str
-    """When, in UTC."""
+    """The time in UTC."""
     environment: Environment
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """From where unfinished work goes on."""
+    """The state from which unfinished work continues."""
 
     data: bytes
     seconds: float
-    """That it took until here."""
+    """Computing time so far."""
 
     def __post_init__(self) -> None:
         require_small("a checkpoint", self.data)
@@ -121,11 +123,11 @@ class Sweep:
     """One plan as it was run by one version of the code."""
 
     id: int
+    key: str
+    """The identity: the same for the same plan and code."""
     name: str
     plan: str
     """The text of the plan."""
     started: str
-    cells: int
-    """How many of its cells are in the store."""
-    key: str = ""
-    """The identity of a sweep: the same for the same plan and code."""
+    cells: int = 0
+    """The number of its cells that are stored."""

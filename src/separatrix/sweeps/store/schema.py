@@ -1,139 +1,194 @@
-"""The tables. Columns that a later version added are marked `system`: its migration makes them."""
+"""The tables of a store, and the checksum that every row carries."""
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Column,
-    Double,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+from zlib import crc32
 
-metadata = MetaData()
+import sqlalchemy as sa
+
+from separatrix.sweeps.store.errors import StoreError
+
+VERSION = 1
+"""The version of the tables. There are no migrations: other versions are rejected."""
 VERDICT = "verdict"
-"""The kind of work whose answers have columns of their own; others are found under `found`."""
+"""The kind of work whose findings have columns of their own; others keep them in `findings`."""
 TRAINING = "training"
 """The kind of training runs."""
 FLOOR = "floor"
-"""The kind of what shortcuts score on the test samples of training runs."""
+"""The kind of the scores that shortcuts reach on the test samples of training runs."""
 
-version = Table("separatrix_store", metadata, Column("version", Integer, nullable=False))
+Condition = sa.ColumnElement[bool]
+metadata = sa.MetaData()
 
-environments = Table(
+
+def _columns(kind: Any, names: str, **options: Any) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, **options) for name in names.split()]
+
+
+def _table(name: str, *columns: sa.Column[Any]) -> sa.Table:
+    """A table whose rows carry a checksum of their other columns."""
+    return sa.Table(name, metadata, *columns, sa.Column("checksum", sa.BigInteger, nullable=False))
+
+
+version = sa.Table("separatrix_store", metadata, sa.Column("version", sa.Integer, nullable=False))
+environments = _table(
     "environments",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("host", Text, nullable=False),
-    Column("versions", JSON, nullable=False),
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("versions", sa.JSON, nullable=False),
 )
-
-# No index beside the key: where it finds more than a few rows, SQLite is slower with one than without.
-cells = Table(
+# There is no index beside the key: filters scan the whole table, because a query through a damaged index
+# would miss rows without any sign. Columns that filters read come first, which makes the scan faster.
+cells = _table(
     "cells",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("construction", Text, nullable=False),
-    Column("mechanism", Text, nullable=False),
-    Column("parameters", JSON, nullable=False),  # exact values as text, by name
-    Column("n", Double),  # the number of tokens as a float, to find cells by
-    Column("asked", Text, nullable=False),  # the engine that the plan names
-    Column("delta", Text, nullable=False),
-    Column("draws", Integer),
-    Column("seed", BigInteger),
-    Column("confidence", Double),
-    Column("dtype", Text),
-    Column("until_decided", Integer),  # whether drawing stopped once the verdict was clear: 1 or 0
-    Column("code", String(32), nullable=False),
-    Column("status", Text, nullable=False),
-    Column("message", Text),
-    Column("verdict", Text),
-    Column("engine", Text),
-    Column("evidence", Text),
-    Column("p0", Text),
-    Column("p1", Text),
-    Column("q", Text),
-    Column("distinguish", Double),
-    Column("low", Double),
-    Column("high", Double),
-    Column("fire_d0", Double),
-    Column("fire_d1", Double),
-    Column("margin", Double),
-    Column("bits", Double),
-    Column("seconds", Double, nullable=False),
-    Column("finished", Text, nullable=False),
-    Column("environment", String(32), ForeignKey("environments.id"), nullable=False),
-    Column("seal", BigInteger, system=True),  # a checksum of the others, since version 2
-    Column("kind", Text, nullable=False, server_default=VERDICT, system=True),  # since version 5
-    Column("found", JSON, system=True),  # the answer of another kind: texts by name, since version 5
+    sa.Column("id", sa.String(32), primary_key=True),
+    *_columns(sa.Text, "kind construction mechanism status", nullable=False),
+    *_columns(sa.Text, "verdict engine"),
+    *_columns(sa.Text, "asked delta", nullable=False),
+    sa.Column("draws", sa.Integer),
+    sa.Column("seed", sa.BigInteger),
+    sa.Column("confidence", sa.Double),
+    sa.Column("dtype", sa.Text),
+    sa.Column("until_decided", sa.Integer),  # 1 if drawing stopped once the verdict was clear, else 0
+    sa.Column("code", sa.String(32), nullable=False),
+    sa.Column("parameters", sa.JSON, nullable=False),  # exact values as text, by name
+    *_columns(sa.Text, "message evidence p0 p1 q"),
+    *_columns(sa.Double, "distinguish low high fire_d0 fire_d1 margin bits"),
+    sa.Column("findings", sa.JSON),  # of kinds other than verdicts: texts by name
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("finished", sa.Text, nullable=False),
+    sa.Column("environment", sa.String(32), nullable=False),
 )
-
-sweeps = Table(
+sweeps = _table(
     "sweeps",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("key", String(32), nullable=False, unique=True),
-    Column("name", Text, nullable=False),
-    Column("plan", Text, nullable=False),
-    Column("started", Text, nullable=False),
-    Column("seal", BigInteger, system=True),  # since version 3
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("key", sa.String(32), nullable=False, unique=True),
+    *_columns(sa.Text, "name plan started", nullable=False),
 )
-
-sweep_cells = Table(
-    "sweep_cells",
-    metadata,
-    Column("sweep", Integer, ForeignKey("sweeps.id"), primary_key=True),
-    Column("cell", String(32), primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("seal", BigInteger, system=True),  # since version 3
-    sqlite_with_rowid=False,
+members = _table(
+    "members",
+    sa.Column("sweep", sa.Integer, primary_key=True),
+    sa.Column("cell", sa.String(32), primary_key=True),
+    sa.Column("part", sa.Text, primary_key=True),
 )
-
-# Bytes beside a row, or the checkpoint of work that has no row yet, since version 5.
-files = Table(
+files = _table(
     "files",
-    metadata,
-    Column("cell", String(32), primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("media_type", Text, nullable=False),
-    Column("seconds", Double, nullable=False),  # that a checkpoint took; 0 of other files
-    Column("digest", String(64), nullable=False),
-    Column("seal", BigInteger, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    sa.Column("cell", sa.String(32), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),  # computing time of a checkpoint; 0 for other files
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
+TABLES = (environments, cells, sweeps, members, files)
+"""The tables with results, in the order in which they are copied."""
 
-counts = Table(
-    "separatrix_counts",
+tallies = sa.Table(
+    "separatrix_tallies",
     metadata,
-    Column("what", String(32), primary_key=True),  # a table's name, or "sweep 7" for the members of one
-    Column("rows", BigInteger, nullable=False),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("rows", sa.BigInteger, nullable=False),
 )
-"""How many rows there are, since version 3: rows that are lost with a page of the file are missed."""
+"""The number of rows of each of `TABLES`, changed in the same transactions: lost rows are noticed by it."""
 
-# Who computes what just now: no results, so nothing is lost with them.
-runs = Table(
-    "separatrix_runs",
+# Work that is running now. This table holds no results, so it needs no checksums.
+leases = sa.Table(
+    "separatrix_leases",
     metadata,
-    Column("id", String(32), primary_key=True),
-    Column("process", Text, nullable=False),  # where it runs, for others on the same machine
-    Column("until", Double, nullable=False),  # by the database's clock, how long it is taken to be alive
-)
-
-claims = Table(
-    "separatrix_claims",
-    metadata,
-    Column("cell", String(32), primary_key=True),
-    Column("run", String(32), nullable=False),
+    sa.Column("cell", sa.String(32), primary_key=True),
+    sa.Column("run", sa.String(32), nullable=False),
+    sa.Column("process", sa.Text, nullable=False),  # machine and process, for other runs on the same machine
+    sa.Column("until", sa.Double, nullable=False),  # end of the lease, by the clock of the database
     sqlite_with_rowid=False,
 )
 
 
-def members_of(sweep: int) -> str:
-    """What the members of a sweep are counted under."""
-    return f"sweep {sweep}"
+def create_tables(connection: sa.Connection, location: str) -> None:
+    """Create the tables in an empty database."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7367)"))  # one creator at a time
+    if not read_version(connection, location):
+        metadata.create_all(connection)
+        connection.execute(version.insert().values(version=VERSION))
+        connection.execute(tallies.insert(), [{"name": table.name, "rows": 0} for table in TABLES])
+
+
+def read_version(connection: sa.Connection, location: str) -> int:
+    """Return the version of the store, 0 for an empty database; raise StoreError for any other content."""
+    names = set(sa.inspect(connection).get_table_names())
+    if version.name not in names:
+        if names & metadata.tables.keys() or (names and connection.dialect.name == "sqlite"):
+            raise StoreError(f"the store {location} is a database of another program; give another store")
+        return 0
+    versions = connection.execute(sa.select(version.c.version).limit(2)).scalars().all()
+    if versions != [VERSION]:
+        shown = f"version {versions[0]}" if len(versions) == 1 else "no clear version"
+        raise StoreError(
+            f"the store {location} has {shown}, and this separatrix reads version {VERSION} only; use the "
+            "separatrix that wrote it, or give another store"
+        )
+    # Triggers and views would run with the rights of the reader. A store holds only data.
+    programs = sa.text("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')")
+    if connection.dialect.name == "sqlite" and connection.execute(programs).first():
+        raise StoreError(
+            f"the store {location} has triggers or views, which no store has; give another store"
+        )
+    return VERSION
+
+
+def is_among(column: sa.ColumnElement[Any], values: Collection[str], dialect: str) -> Condition:
+    """A condition for any number of values, which are sent as one JSON list."""
+    listed = sa.cast(sa.literal(json.dumps(sorted(values))), sa.Text)
+    if dialect == "postgresql":
+        return column.in_(
+            sa.select(sa.func.json_array_elements_text(sa.cast(listed, sa.JSON)).column_valued())
+        )
+    return column.in_(sa.select(sa.func.json_each(listed).table_valued("value").c.value))
+
+
+def _as_number(x: Any) -> float | None:
+    # Databases disagree about -0.0 and NaN.
+    return float(x) + 0.0 if x == x else None
+
+
+def _as_text(x: Any) -> str:
+    # No database takes a lone surrogate, and PostgreSQL takes no zero character.
+    return str(x).encode(errors="replace").decode().replace("\0", "?")
+
+
+def _converter(column: sa.Column[Any]) -> Callable[[Any], Any]:
+    if isinstance(column.type, sa.JSON):
+        return json.dumps
+    kinds: dict[type, Callable[[Any], Any]] = {bytes: bytes, float: _as_number, int: int}
+    return kinds.get(column.type.python_type, _as_text)
+
+
+CONVERTERS = {table.name: {c.name: _converter(c) for c in list(table.c)[:-1]} for table in TABLES}
+"""Functions that make plain values, by table and column."""
+
+
+def make_row(table: sa.Table, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of plain values, which every database gives back unchanged, with its checksum."""
+    row = {
+        name: None if values[name] is None else convert(values[name])
+        for name, convert in CONVERTERS[table.name].items()
+    }
+    return {**row, "checksum": checksum(tuple(row.values()))}
+
+
+def checksum(values: tuple[Any, ...]) -> int:
+    """Return a checksum of the values of a row, the same for every database and Python version.
+
+    >>> checksum(("softmax", '{"n": "1000"}', 0.5, None))
+    1687432364
+    """
+    if type(values[-1]) is bytes:
+        return crc32(values[-1], checksum(values[:-1]))
+    return crc32(ascii(values).encode())
+
+
+def select_intact(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows `(place, *columns, checksum)` that are as they were written."""
+    return [row for row in rows if checksum(row[1:-1]) == row[-1]]

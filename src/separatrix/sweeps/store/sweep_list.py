@@ -1,56 +1,132 @@
-"""The sweeps of a store, and finding one by its name or its number."""
+"""The sweeps of a store: listing them, finding one by name or number, and counting their cells."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, join, literal_column, select
 
 from separatrix.core.parameters import UsageError, nearest
-from separatrix.sweeps.store.damage import Damage
-from separatrix.sweeps.store.errors import StoreError
-from separatrix.sweeps.store.rows import Sweep
-from separatrix.sweeps.store.scan import Scan
-from separatrix.sweeps.store.schema import cells, sweep_cells
+from separatrix.sweeps.store.errors import Damage, StoreError
+from separatrix.sweeps.store.leases import count_living_runs
+from separatrix.sweeps.store.reader import Reader
+from separatrix.sweeps.store.rows import CellStatus, Sweep
+from separatrix.sweeps.store.schema import cells, members
 from separatrix.sweeps.store.store import Store
 
-BY_NAME = "name:"
-"""Stands before the name of a sweep that would be taken for a number."""
+NAME_PREFIX = "name:"
+"""Stands before the name of a sweep that is a number."""
 
 
 def list_sweeps(store: Store) -> tuple[list[Sweep], Damage]:
-    """Every intact sweep with how many of its cells are stored, oldest first; and what is damaged."""
+    """Return every intact sweep with the number of its stored cells, oldest first, and the damage."""
     with store.reading() as connection:
-        scan = Scan(store, connection)
-        found = scan.sweeps()
-        counted = (
-            select(sweep_cells.c.sweep, func.count(func.distinct(cells.c.id)))
-            .join(cells, cells.c.id == sweep_cells.c.cell)
-            .group_by(sweep_cells.c.sweep)
-        )
-        stored: dict[int, int] = dict(connection.execute(counted).all())
-        if scan.sqlite:  # the index that the cells were just found by
-            there = connection.execute(select(func.count(cells.c.id))).scalar_one()
-            scan.compare("cells", "cells", there)
-    return [replace(each, cells=stored.get(each.id, 0)) for each in found], scan.damage
+        reader = Reader(store, connection)
+        sweeps = reader.read_sweeps()
+        counts = _count_members(connection, func.count(func.distinct(cells.c.id)))
+        if store.dialect == "sqlite":
+            # Through the index that the count above used, so that damage of the index is noticed.
+            reader.compare_tally(cells, connection.scalar(select(func.count(cells.c.id))) or 0)
+    return [replace(sweep, cells=counts.get(sweep.id, 0)) for sweep in sweeps], reader.damage
 
 
 def find_sweep(store: Store, name: str) -> int:
-    """The number of the sweep that a user names."""
+    """Return the number of the sweep that a user names."""
     with store.reading() as connection:
-        scan = Scan(store, connection)
-        known = scan.sweeps()
-    wanted = name.removeprefix(BY_NAME)
-    if name == wanted and name.isdecimal():
-        found = [each.id for each in known if each.id == int(name)]
+        reader = Reader(store, connection)
+        sweeps = reader.read_sweeps()
+    plain_name = name.removeprefix(NAME_PREFIX)
+    if name == plain_name and name.isdecimal():
+        numbers = [sweep.id for sweep in sweeps if sweep.id == int(name)]
     else:
-        found = [each.id for each in known if each.name == wanted]
-    if found:
-        return found[-1]
-    if scan.damage:
-        raise StoreError(f"there is no sweep {name}, but {scan.damage.warning}")
-    names = list(dict.fromkeys(each.name for each in known))
+        numbers = [sweep.id for sweep in sweeps if sweep.name == plain_name]
+    if numbers:
+        return numbers[-1]
+    if reader.damage:
+        raise StoreError(f"there is no sweep {name}, but {reader.damage.warning}")
+    names = list(dict.fromkeys(sweep.name for sweep in sweeps))
     if name in names:
-        raise UsageError(f"there is no sweep number {name}; the sweep of that name is {BY_NAME}{name}")
+        raise UsageError(f"there is no sweep number {name}; the sweep of that name is {NAME_PREFIX}{name}")
     listed = f"there are: {', '.join(names)}" if names else "there are none"
-    raise UsageError(f"there is no sweep {wanted} in {store.where}{nearest(wanted, names)}; {listed}")
+    raise UsageError(
+        f"there is no sweep {plain_name} in {store.location}{nearest(plain_name, names)}; {listed}"
+    )
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """A sweep, and the number of its cells."""
+
+    sweep: Sweep
+    members: int
+    """Cells that are known to belong to it, counted for each part that names them; a running sweep adds
+    them shortly before it computes them."""
+    stored: int
+    """How many of these are stored."""
+    unsuccessful: dict[str, int]
+    """How many of the stored ones were refused or failed, if any."""
+
+
+@dataclass(frozen=True)
+class StoreProgress:
+    """The content of a store in numbers."""
+
+    cells: int
+    kinds: dict[str, int]
+    """The number of cells of each kind of work."""
+    running: int
+    """Runs of sweeps, on any machine, that renewed their leases within the last minute."""
+    sweeps: tuple[SweepProgress, ...]
+    damage: Damage
+
+
+def read_progress(store: Store) -> StoreProgress:
+    """Count the cells of every sweep, cheaply enough to be repeated every second: no cell is read."""
+    with store.reading() as connection:
+        reader = Reader(store, connection)
+        sweeps = reader.read_sweeps()
+        counted = select(cells.c.kind, cells.c.status, func.count()).group_by(cells.c.kind, cells.c.status)
+        statuses = [
+            (str(kind), str(status), int(count)) for kind, status, count in connection.execute(counted)
+        ]
+        noted: dict[int, int] = dict(
+            connection.execute(select(members.c.sweep, func.count()).group_by(members.c.sweep)).all()
+        )
+        stored = _count_members(connection, func.count())
+        distinct = _count_members(connection, func.count(func.distinct(members.c.cell)))
+        unsuccessful = defaultdict[int, dict[str, int]](dict)
+        if any(status != CellStatus.DONE for _, status, _ in statuses):
+            for number, status, count in connection.execute(_count_unsuccessful(store)):
+                unsuccessful[number][str(status)] = int(count)
+        kinds = Counter[str]()
+        for kind, _, count in statuses:
+            kinds[kind] += count
+        reader.compare_tally(cells, kinds.total())
+        running = count_living_runs(connection)
+    progress = tuple(
+        SweepProgress(
+            replace(sweep, cells=distinct.get(sweep.id, 0)),
+            noted.get(sweep.id, 0),
+            stored.get(sweep.id, 0),
+            unsuccessful[sweep.id],
+        )
+        for sweep in sweeps
+    )
+    return StoreProgress(kinds.total(), dict(kinds), running, progress, reader.damage)
+
+
+def _count_members(connection: Connection, count: Any) -> dict[int, int]:
+    """A count over the stored cells of each sweep."""
+    counted = select(members.c.sweep, count).join(cells, cells.c.id == members.c.cell)
+    return dict(connection.execute(counted.group_by(members.c.sweep)).all())
+
+
+def _count_unsuccessful(store: Store) -> Any:
+    # The plus sign keeps SQLite from looking up every member: it searches the few unsuccessful cells first.
+    identity: Any = literal_column("+cells.id") if store.dialect == "sqlite" else cells.c.id
+    both = join(cells, members, members.c.cell == identity)
+    counted = select(members.c.sweep, cells.c.status, func.count()).select_from(both)
+    is_unsuccessful = cells.c.status != CellStatus.DONE.value
+    return counted.where(is_unsuccessful).group_by(members.c.sweep, cells.c.status)

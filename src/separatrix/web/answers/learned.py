@@ -99,7 +99,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
 
 
 def _opened(store: str) -> Store:
-    return open_store(store, patience=20.0, read_only=True)
+    return open_store(store, timeout=20.0, read_only=True)
 
 
 def _proved(task: str) -> list[dict[str, Any]]:

@@ -10,14 +10,13 @@ from sqlalchemy import func, select
 
 from separatrix.core.errors import SeparatrixError, UsageError
 from separatrix.core.numbers.printable import visible
-from separatrix.sweeps.store import Filter, Store, open_store, read_filter, selected
+from separatrix.sweeps.store import Filter, Store, open_store, read_filter, select_cells
 from separatrix.sweeps.store.compare import compare_sweeps
-from separatrix.sweeps.store.export import as_rows
+from separatrix.sweeps.store.export import iterate_documents
 from separatrix.sweeps.store.frame import require_known
-from separatrix.sweeps.store.growth import SweepGrowth, growth
-from separatrix.sweeps.store.migrations import KINDS_KNOWN
-from separatrix.sweeps.store.schema import VERDICT, cells, sweep_cells
-from separatrix.sweeps.store.selection import start_of
+from separatrix.sweeps.store.schema import VERDICT, cells, members
+from separatrix.sweeps.store.selection import first_place
+from separatrix.sweeps.store.sweep_list import SweepProgress, read_progress
 from separatrix.web.answers._base import Tell, answer, document
 from separatrix.web.workers import Slow
 
@@ -42,17 +41,17 @@ Words = Mapping[str, str]
 
 def opened(store: str) -> Store:
     """The store, which refuses to be changed."""
-    return open_store(store, patience=PATIENCE, read_only=True)
+    return open_store(store, timeout=PATIENCE, read_only=True)
 
 
 @answer
 def stored_sweeps(store: str, quick: bool, tell: Tell) -> bytes:
     """How far every sweep of the store is."""
     here = opened(store)
-    found = growth(here)
+    found = read_progress(here)
     return document(
         {
-            "store": here.where,
+            "store": here.location,
             "cells": found.cells,
             "kinds": found.kinds,
             "running": found.running,
@@ -62,13 +61,13 @@ def stored_sweeps(store: str, quick: bool, tell: Tell) -> bytes:
     )
 
 
-def _sweep(each: SweepGrowth) -> dict[str, Any]:
+def _sweep(each: SweepProgress) -> dict[str, Any]:
     sweep = each.sweep
     return {
         **{name: getattr(sweep, name) for name in ("id", "name", "started", "cells")},
         "stored": each.stored,
-        "planned": max(each.noted, _planned(sweep.plan) or 0),
-        "not_done": each.not_done,
+        "planned": max(each.members, _planned(sweep.plan) or 0),
+        "not_done": each.unsuccessful,
     }
 
 
@@ -89,11 +88,11 @@ def stored_cells(store: str, words: Words, options: Words, quick: bool, tell: Te
     here, asked = opened(store), _asked(words, options)
     sweep = _sweep_number(here, options)
     size, after = _size(options), _after(here, options)
-    with selected(here, asked, sweep, size, after=after) as found:
+    with select_cells(here, asked, sweep, size, after=after) as found:
         if found.count == 0 and "after" not in options:
             require_known(here, asked)
-        rows = [row for frame in found.frames() for row in as_rows(frame, found.kind)]
-        damage = found.scan.damage
+        rows = [row for frame in found.frames() for row in iterate_documents(frame, found.kind)]
+        damage = found.damage
     return document(
         {
             "cells": rows,
@@ -110,11 +109,10 @@ def stored_counts(store: str, words: Words, options: Words, quick: bool, tell: T
     sweep, word = _sweep_number(here, options), func.coalesce(cells.c.verdict, cells.c.status)
     counted: Any = select(word, func.count(func.distinct(cells.c.id))).select_from(cells)
     if sweep is not None:
-        counted = counted.join(sweep_cells, sweep_cells.c.cell == cells.c.id)
-        counted = counted.where(sweep_cells.c.sweep == sweep)
-    if here.version >= KINDS_KNOWN:
-        counted = counted.where(cells.c.kind == asked.kind)
-    found = here.select(counted.where(asked.clause(here.engine.dialect.name)).group_by(word))
+        counted = counted.join(members, members.c.cell == cells.c.id)
+        counted = counted.where(members.c.sweep == sweep)
+    counted = counted.where(cells.c.kind == asked.kind)
+    found = here.select(counted.where(asked.clause(here.dialect)).group_by(word))
     words_found = sorted(((str(name), int(count)) for name, count in found), key=lambda one: -one[1])
     return document({"cells": sum(count for _, count in words_found), "came": dict(words_found)})
 
@@ -147,7 +145,7 @@ def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: 
                 "plan": "" if found.sweep is None else visible(found.sweep.plan),
                 **figures(found),
             }
-            damage = selection.scan.damage
+            damage = selection.damage
     except NoSuchCells:
         return document(NOTHING_DRAWN)
     return document({**made, "warning": damage.warning if damage else None})
@@ -157,7 +155,7 @@ def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: 
 def compared(store: str, one: str, other: str, quick: bool, tell: Tell) -> bytes:
     """What `separatrix compare --json` prints."""
     here = opened(store)
-    numbers = [here.sweep_named(each) for each in (one, other)]
+    numbers = [here.find_sweep(each) for each in (one, other)]
     many = sum(_members(here, number) for number in numbers)
     if quick and many > MANY:
         raise Slow("many cells are compared")
@@ -170,14 +168,14 @@ def _asked(words: Words, options: Words) -> Filter:
 
 
 def _sweep_number(store: Store, options: Words) -> int | None:
-    return store.sweep_named(options["sweep"]) if options.get("sweep") else None
+    return store.find_sweep(options["sweep"]) if options.get("sweep") else None
 
 
 def _members(store: Store, sweep: int | None) -> int:
     """How many cells there are to be read."""
     asked = select(func.count()).select_from(cells)
     if sweep is not None:
-        asked = select(func.count()).select_from(sweep_cells).where(sweep_cells.c.sweep == sweep)
+        asked = select(func.count()).select_from(members).where(members.c.sweep == sweep)
     return int(store.select(asked)[0][0])
 
 
@@ -191,7 +189,7 @@ def _size(options: Words) -> int:
 
 
 def _after(store: Store, options: Words) -> Any:
-    first = start_of(store)
+    first = first_place(store)
     text = options.get("after")
     if text is None:
         return first

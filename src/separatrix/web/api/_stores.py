@@ -23,18 +23,18 @@ def shown_store(settings: Settings) -> str | None:
     """The address of the store as it may be shown; None without one."""
     if settings.store is None:
         return None
-    from separatrix.sweeps.store import store_address
+    from separatrix.sweeps.store import parse_address
 
-    return store_address(settings.store).shown
+    return parse_address(settings.store).shown
 
 
 def state_of(store: Secret | None) -> str:
     """Changes whenever the store does, so that an answer is kept no longer than it is right."""
     if store is None:
         return "none"
-    from separatrix.sweeps.store import store_address
+    from separatrix.sweeps.store import parse_address
 
-    path = store_address(store).path
+    path = parse_address(store).path
     if path is None:
         return str(time.time_ns())  # a server does not say whether anything was written
     seen = []

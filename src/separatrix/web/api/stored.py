@@ -9,9 +9,11 @@ from fastapi import Path, Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from separatrix.core.schemas import storage as documents
+from separatrix.core.documents import schema_type
 from separatrix.core.schemas._base import Number, Texts, Whole, document
 from separatrix.core.schemas.lists import ListedSweep
+from separatrix.sweeps.store.compare import ComparedSweeps
+from separatrix.sweeps.store.export import StoredVerdict, StoredWork
 from separatrix.web.api._base import TheDesk, documented, new_router
 from separatrix.web.api._stores import state_of, store_of
 from separatrix.web.requests import Desk, read_query
@@ -54,11 +56,14 @@ class StoreContents(TypedDict):
     """What is damaged."""
 
 
+StoredCell = schema_type(StoredVerdict) | StoredWork
+
+
 @document
 class CellPage(TypedDict):
     """Some stored cells, in the order of `separatrix results`; pages are in the order of the store."""
 
-    cells: list[documents.Cell | documents.WorkCell]
+    cells: list[StoredCell]  # type: ignore[valid-type]
     next: str | None
     """What `--after` takes for the next page; null on the last."""
     warning: str | None
@@ -185,7 +190,7 @@ async def figures(request: Request, desk: TheDesk) -> Response:
     return await _ask(desk, request, "stored_figures", words=words, options=options)
 
 
-@router.get("/compare/{one}/{other}", response_model=documents.Compared)
+@router.get("/compare/{one}/{other}", response_model=schema_type(ComparedSweeps))
 async def compare(
     request: Request,
     desk: TheDesk,
