@@ -14,7 +14,7 @@ from separatrix.cli.terminal import console, new_table, plain, show, warn_of
 from separatrix.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from separatrix.pages.store import Written
+    from separatrix.pages.store import StoreReport
     from separatrix.sweeps.store.compare import Change, Comparison, SweepAnswer
 
 MOST_ROWS = 12
@@ -50,7 +50,7 @@ def report(
     warn_of(made.damage)
 
 
-def _view(made: Written) -> None:
+def _view(made: StoreReport) -> None:
     """Print where the page is, and what it is about."""
     to = console()
     what = "all stored cells" if made.sweep is None else f"sweep {made.name}, number {made.sweep}"

@@ -1,5 +1,5 @@
 """A sweep in a results store as one page with its tables."""
 
-from separatrix.pages.store.write import Written, write_report
+from separatrix.pages.store.report import StoreReport, write_report
 
-__all__ = ["Written", "write_report"]
+__all__ = ["StoreReport", "write_report"]
