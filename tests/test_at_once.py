@@ -14,7 +14,7 @@ from cases import BASE
 from separatrix.constructions import CONSTRUCTIONS
 
 HEAVY = ["torch", "jaxtyping", "scipy.special", "scipy.stats", "scipy.optimize", "optuna", "pandas"]
-DRAWING = ["matplotlib", "plotly"]
+DRAWING = ["matplotlib"]
 STORED = ["sqlalchemy", "polars", "distributed"]
 SAMPLED = ("routing", "rough")
 """Their tokens are not rational: there is nothing to certify."""

@@ -29,7 +29,7 @@ from separatrix.cli.application import app
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.pages import reproduction_page
-from separatrix.pages.standings import exponent
+from separatrix.pages.standings import describe_growth
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import frame, open_store
@@ -147,7 +147,7 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
     if law is None:
         done = CliRunner().invoke(app, ["scaling", construction, mechanism, *grown])
         assert str(done.exception) == shown["margin_law"]
-        assert exponent(card) == "–"
+        assert describe_growth(card) == "–"
         return
     told = command("scaling", construction, mechanism, *grown)
     assert digits(law) == (told["exponent"], told["interval"], told["power_law"])

@@ -44,9 +44,9 @@ __version__ = "0.1.0"
 
 def _load_renderer() -> rendering.Renderer:
     """Import the package that draws results, when the first picture is asked for."""
-    from separatrix.pages.plots import drawing
+    from separatrix.pages import plots
 
-    return drawing
+    return plots
 
 
 rendering.register(_load_renderer)

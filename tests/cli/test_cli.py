@@ -258,14 +258,14 @@ try:
     main()
 except SystemExit:
     pass
-print("LOADED", sorted({"torch", "numpy", "scipy", "plotly", "matplotlib"} & set(sys.modules)))
+print("LOADED", sorted({"torch", "numpy", "scipy", "matplotlib"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "LOADED []" in done.stdout
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = "import separatrix, sys; print({'torch', 'numpy', 'scipy', 'plotly'} & set(sys.modules))"
+    code = "import separatrix, sys; print({'torch', 'numpy', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

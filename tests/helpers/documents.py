@@ -17,7 +17,7 @@ from jsonschema.exceptions import best_match
 from separatrix.core.errors import UsageError
 from separatrix.core.numbers.json import json_text
 from separatrix.core.result import Result
-from separatrix.pages.plots.drawing import drawing_of
+from separatrix.pages.plots.registry import DRAWINGS
 from separatrix.schemas import schema
 
 PICTURE_BYTES = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF"}
@@ -65,7 +65,7 @@ def require_result(found: Result, folder: Path, pictures: Sequence[str] = (".svg
     assert shown.tags <= {"div", "p", "table", "tbody", "tr", "th", "td"}
     assert shown.attributes <= {"style"}
     stem = folder / "found"
-    drawn = drawing_of(found).panels(found) > 0
+    drawn = DRAWINGS[found.kind].panels(found) > 0
     for ending in (".json", ".csv", ".parquet", *(pictures if drawn else ())):
         assert found.save(stem.with_suffix(ending)).stat().st_size > 0
     assert require_document(found.kind, stem.with_suffix(".json").read_text()) == json.loads(

@@ -438,7 +438,6 @@ def load_everything() -> None:
         "distributed",
         "entmax",
         "matplotlib.pyplot",
-        "plotly.graph_objects",
         "psycopg",
     ):
         importlib.import_module(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 NAMES = """
     torch queue numpy sitecustomize usercustomize separatrix typing json __init__ polars sqlalchemy psycopg
     distributed dask random signal socket pickle selectors threading multiprocessing concurrent logging runpy
-    entmax scipy matplotlib plotly optuna fla tomllib secrets site re os
+    entmax scipy matplotlib optuna fla tomllib secrets site re os
 """
 TRAP = "from pathlib import Path; Path(__file__).with_suffix('.ran').touch(); raise SystemExit('trapped')\n"
 

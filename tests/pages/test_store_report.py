@@ -7,8 +7,8 @@ import json
 import math
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from documents import require_document
 from expectations import run
 from separatrix.core.parameters import UsageError
 from separatrix.pages.store import curves, mechanisms, planes, write_report
-from separatrix.pages.store.groups import groups
+from separatrix.pages.store.groups import group_cells
 from separatrix.pages.store.stored_cells import StoredCells, open_cells
 from separatrix.sweeps.store import (
     CellResult,
@@ -145,13 +145,12 @@ def made(store: Store, tmp_path: Path, **chosen: int) -> Reader:
     return Reader(write_report(store, tmp_path / "out", **chosen).page.read_text())
 
 
-def numbers(values: Any) -> list[Any]:
-    """An array of a plot, however plotly packs it."""
-    if isinstance(values, dict):
-        flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
-        shape = [int(each) for each in values["shape"].split(",")] if "shape" in values else [-1]
-        values = flat.reshape(shape).tolist()
-    return [None if isinstance(x, float) and math.isnan(x) else x for x in values]
+def map_values(plot: Mapping[str, Any], layer: int = 0, name: str = "values") -> list[list[float | None]]:
+    """Return the numbers of a map in a page, None where there is none."""
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(plot["numbers"])), np.uint8)
+    arrays = np.ascontiguousarray(packed.reshape(8, -1).T).view("<f8").reshape(-1, *plot["heading"]["shape"])
+    rows = arrays[plot["heading"]["layers"][layer]["arrays"][name]].tolist()
+    return [[None if math.isnan(value) else value for value in row] for row in rows]
 
 
 def read_cells(store: Store, sweep: int | None) -> StoredCells:
@@ -160,7 +159,7 @@ def read_cells(store: Store, sweep: int | None) -> StoredCells:
 
 
 def drawn_curves(store: Store) -> Reader:
-    section = curves.section(groups(read_cells(store, None)))
+    section = curves.curves_section(group_cells(read_cells(store, None)))
     return Reader("" if section is None else section.body)
 
 
@@ -179,7 +178,7 @@ def test_the_page_has_every_section_and_needs_no_network(store: Store, tmp_path:
     assert "link" not in read.tags
     assert "default-src 'none'" in page
     assert "Sweep demo, number 1" in read.text
-    assert "P is known for 21 cells: 21 exact" in read.text
+    assert "P is known for 21 cells: 21 closed" in read.text
     assert "computing time11 s" in read.text
     assert "Engines: closed. Hosts: laptop." in read.text
     assert "python 3.11, separatrix 0.1.0" in read.text
@@ -217,35 +216,34 @@ def test_curves_draw_the_stored_numbers(store: Store) -> None:
     fill(store, {"part": rows[::-1]})
     plots = drawn_curves(store).plots
     assert list(plots) == ["curve-0-0-0", "curve-0-0-1"]
-    line, markers = plots["curve-0-0-0"]["data"]
-    assert numbers(line["x"]) == list(exact)
-    assert numbers(line["y"]) == list(exact.values())
-    assert line["mode"] == "lines+markers"
-    assert numbers(markers["x"]) == [10, 10, 1000, 1000]
-    assert markers["mode"] == "markers"
-    assert numbers(markers["y"]) == [0.4] * 4
-    assert numbers(markers["error_y"]["array"]) == pytest.approx([0.2] * 4)
-    assert numbers(markers["error_y"]["arrayminus"]) == pytest.approx([0.1] * 4)
-    assert markers["text"][1] == "sampled: P in [0.3, 0.6], 100 draws, seed 1, float64"
+    line, markers = plots["curve-0-0-0"]["series"]
+    assert line["x"] == list(exact)
+    assert line["y"] == list(exact.values())
+    assert line["line"]
+    assert markers["x"] == [10, 10, 1000, 1000]
+    assert not markers["line"]
+    assert markers["y"] == [0.4] * 4
+    assert (markers["low"], markers["high"]) == ([0.3] * 4, [0.6] * 4)
+    assert markers["texts"][1] == "sampled, 100 draws, seed 1, float64"
     margins = plots["curve-0-0-1"]
-    assert margins["layout"]["yaxis"]["type"] == "log"
-    assert numbers(margins["data"][0]["y"]) == [0.25, 0.25, None, 0.25]
-    assert "error_y" not in margins["data"][1]
+    assert margins["y"]["log"]
+    assert margins["series"][0]["y"] == [0.25, 0.25, None, 0.25]
+    assert margins["series"][1]["low"] is None
 
 
 def test_margins_that_are_not_positive_are_left_out_and_counted(store: Store) -> None:
     fill(store, {"part": [cell(0.5, n=str(n), answer={"margin": float(n)}) for n in (-1, 0, 2, 3)]})
     read = drawn_curves(store)
-    assert numbers(read.plots["curve-0-0-1"]["data"][0]["y"]) == [None, None, 2, 3]
+    assert read.plots["curve-0-0-1"]["series"][0]["y"] == [None, None, 2, 3]
     assert "2 margins are not positive and not drawn." in read.text
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"), [((1, 10, 1000), "log"), ((1, 10, 999), "linear"), ((0, 10, 10**6), "linear")]
+    ("values", "is_log"), [((1, 10, 1000), True), ((1, 10, 999), False), ((0, 10, 10**6), False)]
 )
-def test_axes_are_logarithmic_over_three_decades(store: Store, values: tuple[int, ...], kind: str) -> None:
+def test_axes_are_logarithmic_over_three_decades(store: Store, values: tuple[int, ...], is_log: bool) -> None:
     fill(store, {"part": [cell(n=str(n)) for n in values]})
-    assert drawn_curves(store).plots["curve-0-0-0"]["layout"]["xaxis"]["type"] == kind
+    assert drawn_curves(store).plots["curve-0-0-0"]["x"]["log"] == is_log
 
 
 def test_few_values_of_the_others_are_panels_and_many_are_none(store: Store) -> None:
@@ -259,7 +257,7 @@ def test_few_values_of_the_others_are_panels_and_many_are_none(store: Store) -> 
 
 def test_two_values_make_no_curve(store: Store) -> None:
     fill(store, {"part": [cell(n="1"), cell(n="2")]})
-    assert curves.section(groups(read_cells(store, None))) is None
+    assert curves.curves_section(group_cells(read_cells(store, None))) is None
 
 
 def test_a_parameter_that_follows_another_is_no_axis_of_its_own(store: Store) -> None:
@@ -277,7 +275,7 @@ def test_many_mechanisms_are_a_table(store: Store) -> None:
     assert "With 13 mechanisms this is a table" in read.text
     assert "8 of 12 values of n" in read.text
     assert "mechanism_12P =.60" in read.text
-    assert "S ~.45" in read.text
+    assert "P ~.45" in read.text
 
 
 def test_one_mechanism_looks_the_same_in_every_plot(store: Store) -> None:
@@ -285,9 +283,10 @@ def test_one_mechanism_looks_the_same_in_every_plot(store: Store) -> None:
     both = [cell(0.5, name, n=str(n)) for name in names for n in (1, 2, 3)]
     fill(store, {"all": both, "one": [cell(0.5, "other", n=str(n)) for n in (4, 5, 6)]})
     plots = drawn_curves(store).plots
-    lines = [trace["line"] for trace in plots["curve-0-0-0"]["data"]]
-    assert plots["curve-1-0-0"]["data"][0]["line"] == lines[2]
-    assert len({(line["color"], line["dash"]) for line in lines}) == 3
+    looks = [(line["colour"], tuple(line["dash"])) for line in plots["curve-0-0-0"]["series"]]
+    (other,) = plots["curve-1-0-0"]["series"]
+    assert (other["colour"], tuple(other["dash"])) == looks[2]
+    assert len(set(looks)) == 3
 
 
 def test_what_is_thinned_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,12 +294,12 @@ def test_what_is_thinned_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) 
     sampled = [cell(0.5, "linear", interval=(0.4, 0.6), n=str(n)) for n in range(1, 81)]
     fill(store, {"a": long + sampled, "b": [cell(n=str(n)) for n in (1, 2, 3)]})
     read = drawn_curves(store)
-    exact, markers = read.plots["curve-0-0-0"]["data"]
-    shown = numbers(exact["x"])
-    assert (len(shown), shown[0], shown[-1], len(numbers(markers["x"]))) == (400, 1, 501, 60)
+    exact, markers = read.plots["curve-0-0-0"]["series"]
+    shown = exact["x"]
+    assert (len(shown), shown[0], shown[-1], len(markers["x"])) == (400, 1, 501, 60)
     assert "of up to 501 exact points of one mechanism 400 are drawn" in read.text
     assert "of up to 80 sampled cells of one mechanism 60 are drawn" in read.text
-    monkeypatch.setattr(curves, "MOST_CURVES", 1)
+    monkeypatch.setattr(curves, "MAX_CURVES", 1)
     assert "1 curve is not drawn besides" in drawn_curves(store).text
 
 
@@ -311,20 +310,20 @@ def test_maps_draw_the_stored_numbers(store: Store) -> None:
     ]
     cells += [cell(0.0, "elsewhere", a1="9", n="1e9")]
     fill(store, {"part": cells})
-    found = groups(read_cells(store, None))
-    section = planes.section(found)
+    found = group_cells(read_cells(store, None))
+    section = planes.maps_section(found)
     assert section is not None
-    assert curves.section(found) is None
+    assert curves.curves_section(found) is None
     read = Reader(section.body)
-    assert list(read.plots) == ["map-0-0-0", "map-0-0-1"]
-    for plot in read.plots.values():
-        heat = plot["data"][0]
-        assert (heat["zmin"], heat["zmax"]) == (0, 1)
-        assert numbers(heat["x"]) == [0, 1, 2, 3, 4]
-        assert numbers(heat["y"]) == [1, 10, 100, 1000]
-        expected = [[rows.get((x, y)) for x in range(5)] for y in range(4)]
-        assert [numbers(row) for row in numbers(heat["z"])] == expected
-        assert [plot["layout"][axis]["type"] for axis in ("xaxis", "yaxis")] == ["linear", "log"]
+    assert list(read.plots) == ["map-0-0-0"]
+    heading = read.plots["map-0-0-0"]["heading"]
+    assert [layer["mechanism"] for layer in heading["layers"]] == ["softmax", EVIL]
+    assert [axis["values"] for axis in heading["axes"]] == [[*"01234"], ["1", "10", "100", "1000"]]
+    assert [axis["log"] for axis in heading["axes"]] == [False, True]
+    expected = [[rows.get((x, y)) for x in range(5)] for y in range(4)]
+    for i, layer in enumerate(heading["layers"]):
+        assert (layer["scale"]["low"], layer["scale"]["high"]) == (0, 1)
+        assert map_values(read.plots["map-0-0-0"], i) == expected
     assert "1 mechanism has too few cells here for a map." in read.text
 
 
@@ -340,24 +339,24 @@ def test_seeds_are_averaged_in_a_map_and_it_says_so(store: Store) -> None:
             ]
         },
     )
-    section = planes.section(groups(read_cells(store, None)))
+    section = planes.maps_section(group_cells(read_cells(store, None)))
     assert section is not None
     read = Reader(section.body)
-    assert np.allclose(numbers(read.plots["map-0-0-0"]["data"][0]["z"]), 0.3)
+    assert np.allclose(map_values(read.plots["map-0-0-0"]), 0.3)
     assert "their mean is shown" in read.text
     assert "P: 32 sampled." in read.text
 
 
 def test_a_grid_of_three_by_four_is_no_map(store: Store) -> None:
     fill(store, {"part": [cell(a1=str(x), n=str(y)) for x in range(3) for y in range(4)]})
-    found = groups(read_cells(store, None))
-    assert planes.section(found) is None
+    found = group_cells(read_cells(store, None))
+    assert planes.maps_section(found) is None
     assert len(drawn_curves(store).plots) == 2 * (4 + 3)
 
 
 def test_thinned_maps_say_so(store: Store) -> None:
     fill(store, {"part": [cell(a1=str(x), n=str(y)) for x in range(150) for y in range(4)]})
-    section = planes.section(groups(read_cells(store, None)))
+    section = planes.maps_section(group_cells(read_cells(store, None)))
     assert section is not None
     assert "Thinned: 75 × 4 of 150 × 4 values are drawn" in section.body
 
@@ -371,16 +370,16 @@ def test_who_is_ahead(store: Store) -> None:
         refused("no", mechanism="gla", n="0"),
     ]
     fill(store, {"part": rows, "again": rows[:0]})
-    found = {row["mechanism"]: row for row in mechanisms.summary(read_cells(store, None)).to_dicts()}
+    found = {row["mechanism"]: row for row in mechanisms.summarise(read_cells(store, None)).to_dicts()}
     assert (found["softmax"]["ahead"], found["softmax"]["shared"]) == (2, 5)
     assert (found["linear"]["ahead"], found["linear"]["shared"]) == (0, 5)
     assert found["gla"]["shared"] is None
     assert found["softmax"]["median"] == 0.5
-    section = mechanisms.section(read_cells(store, None))
+    section = mechanisms.mechanisms_section(read_cells(store, None))
     assert section is not None
     text = Reader(section.body).text
     assert "2 of 5 points5 closed" in text
-    assert "3 exact, 2 sampled" in text
+    assert "3 closed, 2 sampled" in text
     assert "1 not computed" in text
 
 
@@ -412,7 +411,7 @@ def test_a_cell_in_two_parts_counts_once(store: Store) -> None:
     store.add_members(number, [(f"{number}-part-0", "second"), ("not finished", "second")])
     stored = read_cells(store, number)
     assert (stored.cells.height, stored.distinct.height, stored.unfinished) == (2, 1, 1)
-    assert mechanisms.summary(stored)["cells"].to_list() == [1]
+    assert mechanisms.summarise(stored)["cells"].to_list() == [1]
 
 
 def test_a_report_reads_every_cell_from_the_store_once(
@@ -449,7 +448,7 @@ def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
     assert stored.distinct is stored.cells
     assert stored.cells["mechanism"].unique(maintain_order=True).to_list() == ["softmax", "zeta"]
     assert [name for name in stored.cells.columns if name.startswith("at:")] == ["at:n"]
-    for group in groups(stored):
+    for group in group_cells(stored):
         assert group.answered is group.cells
         assert (group.cells.height, group.cells["part"].unique().to_list()) == (18, [group.part])
 
@@ -472,9 +471,13 @@ def test_a_map_of_one_colour_shows_the_margin(store: Store, tmp_path: Path) -> N
         {"part": [cell(0.0, answer={"margin": 10.0 ** -(x + y)}, x=str(x), y=str(y)) for x, y in plane]},
     )
     read = made(store, tmp_path)
-    assert "softmax, margin (P = 0)" in read.text
-    found = [z for row in numbers(read.plots["map-0-0-0"]["data"][0]["z"]) for z in row]
-    assert found == pytest.approx([-(x + y) for x, y in plane])
+    (layer,) = read.plots["map-0-0-0"]["heading"]["layers"]
+    assert (layer["title"], layer["coloured"], layer["scale"]["log"]) == (
+        *("softmax, margin (P = 0)", "margin"),
+        True,
+    )
+    values = [value for row in map_values(read.plots["map-0-0-0"], name="margin") for value in row]
+    assert values == pytest.approx([10.0 ** -(x + y) for x, y in plane])
 
 
 def test_names_that_polars_would_take_for_patterns_are_names(store: Store, tmp_path: Path) -> None:
@@ -488,7 +491,7 @@ def test_a_parameter_without_a_name_is_shown(store: Store, tmp_path: Path) -> No
     fill(store, {"part": [cell(i / 9, **{"": str(i)}, n="7") for i in range(1, 5)]})
     read = made(store, tmp_path)
     assert "P(tells apart) against part" in " ".join(read.text.split())
-    assert numbers(read.plots["curve-0-0-0"]["data"][0]["x"]) == [1, 2, 3, 4]
+    assert read.plots["curve-0-0-0"]["series"][0]["x"] == [1, 2, 3, 4]
     for table in (
         pl.read_csv(tmp_path / "out/results.csv"),
         pl.read_parquet(tmp_path / "out/results.parquet"),
@@ -525,18 +528,16 @@ def test_nothing_from_the_store_is_markup(store: Store, tmp_path: Path) -> None:
     read = made(store, tmp_path, sweep=1, against=2)
     assert read.text.count(EVIL) > 20
     assert "img" not in read.tags
-    assert read.tags.count("script") == len(read.plots) + 2
+    assert read.tags.count("script") == len(read.plots) + 1
     assert len(read.plots) == 3
-    texts = json.dumps([plot["data"] for plot in read.plots.values()])
-    assert "<script" not in texts
-    assert EVIL in unescape(texts)
+    assert EVIL in json.dumps([*read.plots.values()])  # as text, which scripts give to text nodes
 
 
 @pytest.mark.parametrize("value", ["", "abc", "1e301", "-1e305", "1e-320", "nan", "1/0", "0x10", "∞"])
 def test_odd_parameters_do_not_stop_the_page(store: Store, tmp_path: Path, value: str) -> None:
     fill(store, {"part": [*(cell(n=str(n)) for n in (1, 2, 3)), cell(0.75, n=value)]})
     read = made(store, tmp_path)
-    assert numbers(read.plots["curve-0-0-0"]["data"][0]["x"]) == [1, 2, 3]
+    assert read.plots["curve-0-0-0"]["series"][0]["x"] == [1, 2, 3]
     assert "1 cell has no number for n that can be drawn" in read.text
 
 
@@ -663,8 +664,8 @@ def test_the_page_shows_what_changed(store: Store, tmp_path: Path) -> None:
     fill(store, {"part": [cell(1.0, n="1"), cell(0.9, interval=(0.8, 0.95), seed=3, n="1")]})
     text = made(store, tmp_path, sweep=1, against=2).text
     assert "the same answer0another verdict1another P2only in demo 11only in demo 20" in text
-    assert "In all of them: n=1 asked=closed delta=0.01." in text
-    assert "partialP = 0.5, exact; engine closeddistinguishesP = 1, exact; engine closed−0.5" in text
+    assert "Common to all: n=1 asked=closed delta=0.01." in text
+    assert "partialP = 0.5; engine closeddistinguishesP = 1; engine closed−0.5" in text
     assert "P = 0.9, sampled, in [0.8, 0.95]; engine dense" in text
 
 

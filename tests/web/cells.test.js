@@ -6,9 +6,9 @@ import * as cells from "../../src/separatrix/web/static/js/cells.js";
 test("an axis is read and spelled as it is typed", () => {
   for (const text of ["0.5:1.5:200", "1e3:1e18:64:log", "1,2,4"]) assert.equal(cells.spellAxis(cells.readAxis(text)), text);
   assert.equal(cells.readAxis("0.5"), null);
-  assert.equal(cells.coarser("1e3:1e18:200:log", 64), "1e3:1e18:64:log");
-  assert.equal(cells.coarser("0.5:1.5:30", 64), "0.5:1.5:30");
-  assert.equal(cells.coarser("1,2,4", 2), "1,2,4");
+  assert.equal(cells.coarsenAxis("1e3:1e18:200:log", 64), "1e3:1e18:64:log");
+  assert.equal(cells.coarsenAxis("0.5:1.5:30", 64), "0.5:1.5:30");
+  assert.equal(cells.coarsenAxis("1,2,4", 2), "1,2,4");
 });
 
 test("numbers are read as the server spells them", () => {
@@ -19,7 +19,7 @@ test("numbers are read as the server spells them", () => {
 
 test("edges lie half way between values, and every middle lies in its own cell", () => {
   for (const [values, log] of [[["0.5", "1", "1.5"], false], [[10, 100, 1000, 10000], true], [[1, 2, 10], false], [["7"], false]]) {
-    const axis = cells.layOut(values, log);
+    const axis = cells.layOutAxis(values, log);
     assert.equal(axis.edges.length, values.length + 1);
     assert.equal(axis.edges[0], 0);
     assert.equal(axis.edges.at(-1), 1);
@@ -29,18 +29,18 @@ test("edges lie half way between values, and every middle lies in its own cell",
       assert.ok(Math.abs(cells.valueAt(axis, axis.centres[i]) / cells.numberOf(value) - 1) < 1e-12);
     });
   }
-  assert.equal(cells.layOut([1, 2, 10], false).edges[1], 1 / 13.5); // cells need not be equally wide
+  assert.equal(cells.layOutAxis([1, 2, 10], false).edges[1], 1 / 13.5); // cells need not be equally wide
 });
 
 test("outside, the nearest cell is meant", () => {
-  const axis = cells.layOut([1, 2, 3, 4], false);
+  const axis = cells.layOutAxis([1, 2, 3, 4], false);
   assert.equal(cells.cellAt(axis, -1), 0);
   assert.equal(cells.cellAt(axis, 2), 3);
 });
 
 test("every pixel shows the cell of its middle", () => {
   for (const count of [1, 3, 7, 64, 400]) {
-    const axis = cells.layOut(Array.from({ length: count }, (_, i) => i + 1), false);
+    const axis = cells.layOutAxis(Array.from({ length: count }, (_, i) => i + 1), false);
     for (const pixels of [1, 5, 64, 333]) {
       const shown = cells.cellsOfPixels(axis, pixels);
       shown.forEach((cell, i) => assert.equal(cell, cells.cellAt(axis, (i + 0.5) / pixels)));
@@ -99,7 +99,7 @@ test("the zero line of a plane is straight", () => {
 });
 
 test("a place between the middles of cells", () => {
-  const axis = cells.layOut([1, 2, 3, 4], false);
+  const axis = cells.layOutAxis([1, 2, 3, 4], false);
   assert.equal(cells.shareBetween(axis, 1.5), (axis.centres[1] + axis.centres[2]) / 2);
   assert.equal(cells.shareBetween(axis, 3), axis.centres[3]);
 });
@@ -127,9 +127,9 @@ test("zooming in and out comes back", () => {
 });
 
 test("mechanisms with parameters", () => {
-  assert.equal(cells.ownValue("power:beta=4,gamma=2", "gamma"), "2");
-  assert.equal(cells.ownValue("softmax", "beta"), undefined);
-  assert.equal(cells.withOwn("power:beta=4,gamma=2", "beta", "3"), "power:gamma=2,beta=3");
-  assert.equal(cells.withOwn("power:beta=4", "beta", null), "power");
-  assert.equal(cells.withOwn("softmax", "temperature", "2"), "softmax:temperature=2");
+  assert.equal(cells.mechanismParameter("power:beta=4,gamma=2", "gamma"), "2");
+  assert.equal(cells.mechanismParameter("softmax", "beta"), undefined);
+  assert.equal(cells.setMechanismParameter("power:beta=4,gamma=2", "beta", "3"), "power:gamma=2,beta=3");
+  assert.equal(cells.setMechanismParameter("power:beta=4", "beta", null), "power");
+  assert.equal(cells.setMechanismParameter("softmax", "temperature", "2"), "softmax:temperature=2");
 });

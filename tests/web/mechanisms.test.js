@@ -5,8 +5,8 @@ import test from "node:test";
 
 globalThis.window = { addEventListener() {}, removeEventListener() {}, matchMedia: () => ({ matches: false }) };
 const home = "../../src/separatrix/web/static/js";
-const { arrange, blindFrom, columnOf, growthOf, label, letterOf, lengthOf, sentences, shortP, sortName } = await import(`${home}/mechanisms-words.js`);
-const { logScale } = await import(`${home}/mechanisms-cost-plot.js`);
+const { arrange, blindFrom, columnOf, growthOf, labelOf, letterOf, lengthOf, sentences, shortProbability, sortName } = await import(`${home}/mechanisms-words.js`);
+const { costCharts } = await import(`${home}/mechanisms-cost-plot.js`);
 const { addressOf, commandOf, readPlace } = await import(`${home}/address.js`);
 
 const COLUMNS = [
@@ -35,7 +35,7 @@ function cellOf(row, column) {
 }
 
 test("P is never rounded to certainty, and halves go to even as in Python", () => {
-  assert.deepEqual([0.99976, 0.5, 1e-6, 0, 1, 0.125, 0.375, 0.99, 0.01].map(shortP), [">.99", ".50", "<.01", "0", "1", ".12", ".38", ".99", ".01"]);
+  assert.deepEqual([0.99976, 0.5, 1e-6, 0, 1, 0.125, 0.375, 0.99, 0.01].map(shortProbability), [">.99", ".50", "<.01", "0", "1", ".12", ".38", ".99", ".01"]);
 });
 
 test("a column is sorted by as the command names it", () => {
@@ -59,17 +59,17 @@ test("a blind cell has the letter of who sees; one that is not computed says so"
   assert.equal(letterOf({ ...BLIND, rescued_by: null }, TABLE), "B");
   assert.equal(letterOf(undefined, TABLE), "·");
   assert.deepEqual(sentences(undefined, TABLE), ["not computed"]);
-  assert.equal(label(ROWS[1], COLUMNS[0], undefined, TABLE), "linear on spike, ones: not computed");
+  assert.equal(labelOf(ROWS[1], COLUMNS[0], undefined, TABLE), "linear on spike, ones: not computed");
 });
 
 test("a cell is told in words, as far as it is computed", () => {
   const said = sentences(BLIND, TABLE).join("; ");
-  for (const part of ["blind (to this reader, P ≤ 0.01)", "P(tells apart) = 1.6556×10⁻⁶, certified: exact fractions", "5.68 bits", "a linear one tells them apart", "−1.00", "blind from n = 200 on, asked up to 10¹²"]) {
+  for (const part of ["blind (to this reader, P ≤ 0.01)", "P(tells apart) = 1.6556×10⁻⁶, certified: exact fractions", "5.68 bits", "a linear one tells them apart", "−1.00", "blind from n = 200 on, searched up to 10¹²"]) {
     assert.ok(said.includes(part), `${part} in ${said}`);
   }
   const { rescued_by: _, ...quick } = BLIND;
   assert.ok(sentences(quick, TABLE).at(-1).includes("not computed yet"));
-  assert.equal(label(ROWS[1], COLUMNS[0], BLIND, TABLE), "linear on spike, ones: blind, P(tells apart) 1.656×10⁻⁶, certified, 5.68 bits; a linear reader tells them apart");
+  assert.equal(labelOf(ROWS[1], COLUMNS[0], BLIND, TABLE), "linear on spike, ones: blind, P(tells apart) 1.656×10⁻⁶, certified, 5.68 bits; a linear reader tells them apart");
 });
 
 test("laws and lengths of a card", () => {
@@ -81,11 +81,12 @@ test("laws and lengths of a card", () => {
   assert.equal(lengthOf(1e12), "10¹²");
 });
 
-test("a log scale reaches from power of ten to power of ten", () => {
-  const { at, powers } = logScale([0.2, 30]);
-  assert.deepEqual(powers, [0.1, 1, 10, 100]);
-  assert.equal(at(100), 1);
-  assert.equal(logScale([10, 10]).powers.length, 2);
+test("costs are charts on logarithmic axes, without lengths where a quantity is zero and without empty quantities", () => {
+  const cost = { lengths: [256, 1024], seconds: [0.002, 0.004], peak_bytes: [0, 2 ** 20], state_bytes: [0, 0] };
+  const charts = costCharts([{ mechanism: "softmax", cost }], () => "red");
+  assert.deepEqual(charts.map((chart) => chart.y.label), ["time, ms", "memory, MiB"]);
+  assert.deepEqual(charts.map(({ series }) => [series[0].x, series[0].y]), [[[256, 1024], [2, 4]], [[1024], [1]]]);
+  assert.ok(charts.every((chart) => chart.x.log && chart.y.log));
 });
 
 test("what the page alone keeps is in the address and in no command", () => {

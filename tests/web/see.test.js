@@ -6,8 +6,8 @@ import test from "node:test";
 globalThis.window = { addEventListener() {}, removeEventListener() {} };
 const page = "../../src/separatrix/web/static/js";
 const { placeOf, scaleOf, textAt } = await import(`${page}/see-dials.js`);
-const { dotsOf } = await import(`${page}/see-mechanism.js`);
-const { short } = await import(`${page}/see-tokens.js`);
+const { placeDots } = await import(`${page}/see-mechanism.js`);
+const { shortNumber } = await import(`${page}/see-tokens.js`);
 
 test("n goes from 10 to 10^18 in whole numbers", () => {
   const scale = scaleOf("n", "1000", true);
@@ -39,19 +39,19 @@ test("dots that fire are right of the threshold, the others left of it, and all 
   const fires = readings.map((value) => value > 0.2);
   const range = [Math.min(...readings), Math.max(...readings)];
   const line = 3 + (94 * (0.2 - range[0])) / (range[1] - range[0]);
-  dotsOf(readings, fires, 0.2, range).forEach((dot, i) => {
+  placeDots(readings, fires, 0.2, range).forEach((dot, i) => {
     assert.equal(dot.x > line, fires[i]);
     assert.ok(dot.y > 0 && dot.y < 40 && dot.x >= 0 && dot.x <= 100);
   });
 });
 
 test("readings that are all the same make dots, too", () => {
-  for (const dot of dotsOf([0.5, 0.5], [false, false], 0.5, [0.5, 0.5])) assert.ok(Number.isFinite(dot.x) && Number.isFinite(dot.y));
+  for (const dot of placeDots([0.5, 0.5], [false, false], 0.5, [0.5, 0.5])) assert.ok(Number.isFinite(dot.x) && Number.isFinite(dot.y));
 });
 
 test("no weight is rounded to certainty", () => {
-  assert.equal(short(0.99999), ">0.999");
-  assert.equal(short(1), "1");
-  assert.equal(short(1e-18), "10⁻¹⁸");
-  assert.equal(short(null), "⋯");
+  assert.equal(shortNumber(0.99999), ">0.999");
+  assert.equal(shortNumber(1), "1");
+  assert.equal(shortNumber(1e-18), "10⁻¹⁸");
+  assert.equal(shortNumber(null), "⋯");
 });

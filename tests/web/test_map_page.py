@@ -33,7 +33,7 @@ def test_a_drag_shows_coarse_maps_and_then_the_fine_one(page: Any) -> None:
     page.goto(START)
     settled(page)
     before = len(page.evaluate(FRAMES))
-    box = page.get_by_label("b, to drag").bounding_box()
+    box = page.get_by_label("b, slider").bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.1, middle)
     page.mouse.down()
@@ -83,7 +83,11 @@ def test_keys_walk_the_cells_and_pin_what_the_command_says(page: Any, explorer: 
     rows = {row.split("\t")[0]: row.split("\t")[1:] for row in table.inner_text().split("\n") if "\t" in row}
     assert rows["Verdict"] == ["distinguishes", "blind"]
     assert [each["verdict"] for each in found] == ["distinguishes", "blind"]
-    for title, name in (("P(tells apart)", "distinguish"), ("Margin", "margin"), ("Bits it takes", "bits")):
+    for title, name in (
+        ("P(tells apart)", "distinguish"),
+        ("Margin", "margin"),
+        ("Significant bits", "bits"),
+    ):
         for shown, each in zip(rows[title], found, strict=True):
             plain = shown.replace("×10", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
             assert float(plain) == pytest.approx(each[name], rel=1e-3, abs=0)
@@ -118,6 +122,6 @@ def test_what_is_wrong_stands_beside_its_field(page: Any) -> None:
 
 def test_a_map_without_a_closed_form_begins_with_few_cells_and_can_be_cancelled(page: Any) -> None:
     page.goto("/map/spike/window:size=8?a1=0.5:1.5:60&n=600:1000:60&--draws=60")
-    page.get_by_text("12 by 12 of them").wait_for()
+    page.get_by_text("12 by 12 cells").wait_for()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("you cancelled it").wait_for()

@@ -17,7 +17,14 @@ from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.lengths import admissible
 from separatrix.core.parameters.ranges import read_counted
 from separatrix.mechanisms import MECHANISMS
-from separatrix.pages.maps import heatmap
+from separatrix.pages.bundle import read_ramps
+from separatrix.pages.maps.scales import (
+    DIVERGING,
+    SEQUENTIAL,
+    coloured_values,
+    panel_title,
+    quantity_levels,
+)
 
 CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
 Cells = dict[tuple[int, str], np.ndarray[Any, Any]]
@@ -27,9 +34,8 @@ def unpacked(body: bytes) -> tuple[dict[str, Any], Cells]:
     length, _ = struct.unpack("<II", body[:8])
     heading = json.loads(body[8 : 8 + length])
     cells = np.frombuffer(body[8 + length :], "<f8").reshape(-1, *heading["shape"])
-    return heading, {
-        (said["layer"], said["name"]): values for said, values in zip(heading["arrays"], cells, strict=True)
-    }
+    places = [(i, name) for i, layer in enumerate(heading["layers"]) for name in layer["arrays"]]
+    return heading, dict(zip(places, cells, strict=True))
 
 
 def asked(explorer: Explorer, words: str) -> tuple[dict[str, Any], Cells]:
@@ -46,26 +52,25 @@ def test_colours_and_lines_are_those_of_the_picture(explorer: Explorer, of: str,
     flag = "&--difference=yes" if difference else ""
     heading, cells = asked(explorer, f"a1=0.5:1.5:6&n=1e3:1e18:5:log&--of={of}{flag}")
     for place, layer in enumerate(found.panels):
-        panel, (values, shades) = heading["panels"][place], heatmap.drawn(found, layer)
+        panel, (values, scale) = heading["layers"][place], coloured_values(found, layer)
         assert np.array_equal(cells[place, panel["coloured"]], values, equal_nan=True)
-        assert (panel["low"], panel["high"], panel["log"]) == (shades.low, shades.high, shades.log)
-        assert panel["colours"] == shades.colours
-        assert panel["title"] == heatmap.panel_title(found, layer)
-    assert {each["name"]: each["level"] for each in heading["levels"]} == heatmap.levels(found)
+        assert panel["scale"] == vars(scale)
+        assert panel["title"] == panel_title(found, layer)
+    assert {each["name"]: each["level"] for each in heading["levels"]} == quantity_levels(found)
 
 
 def test_a_panel_of_one_colour_shows_its_margin_beside_its_probabilities(explorer: Explorer) -> None:
     heading, cells = asked(explorer, "a1=0.5:1.5:6&n=1e3:1e18:5:log")
-    assert [each["coloured"] for each in heading["panels"]] == ["values", "margin"]
+    assert [each["coloured"] for each in heading["layers"]] == ["values", "margin"]
     assert float(cells[1, "values"].max()) < 1e-5
-    assert heading["panels"][1]["log"]
-    assert heading["panels"][1]["label"] == "margin"
+    assert heading["layers"][1]["scale"]["log"]
+    assert heading["layers"][1]["scale"]["label"] == "margin"
 
 
 def test_the_zeros_of_the_formula_are_where_it_says(explorer: Explorer) -> None:
     heading, cells = asked(explorer, "a1=0.5:1.5:6&n=1e3:1e18:5:log")
-    said = next(each for each in heading["arrays"] if each["name"] == "formula")
-    assert (said["formula"], said["tag"]) == ("a1(a1+b+c) = 1", "[ours]")
+    formula = heading["layers"][0]["formula"]
+    assert (formula["formula"], formula["tag"]) == ("a1(a1+b+c) = 1", "[ours]")
     a1 = np.linspace(0.5, 1.5, 6)
     wanted = np.broadcast_to(a1 * (a1 + 0.3) - 1, (5, 6))
     np.testing.assert_allclose(cells[0, "formula"], wanted, atol=1e-12)
@@ -135,16 +140,15 @@ def test_every_mechanism_has_its_controls(explorer: Explorer, mechanism: str) ->
     assert {"n", "a1"} <= {each["name"] for each in rows}
 
 
-def test_colours_are_those_of_the_picture(explorer: Explorer) -> None:
+def test_ramps_are_those_of_matplotlib() -> None:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    found = explorer.get("/colours")
-    assert set(found) == set(heatmap.COLOURS)
-    for name, colours in found.items():
-        assert len(colours) == 256
-        assert [colours[0], colours[-1]] == [to_hex(colormaps[name](0)), to_hex(colormaps[name](255))]
+    ramps = read_ramps()
+    assert set(ramps) == {SEQUENTIAL, DIVERGING}
+    for name, colours in ramps.items():
+        assert colours == [to_hex(colormaps[name](i)) for i in range(256)]
 
 
-def test_controls_and_colours_name_no_code(explorer: Explorer) -> None:
+def test_controls_name_no_code(explorer: Explorer) -> None:
     assert "registered" in explorer.refusal("/controls/spike/os:system")["error"]

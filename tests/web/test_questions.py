@@ -14,6 +14,7 @@ import pytest
 
 from command_server import run
 from explorer import Explorer, running
+from separatrix.core.numbers import parse_exact
 
 CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
 
@@ -49,12 +50,11 @@ def test_maps_are_those_of_the_command_as_a_document_and_as_cells(explorer: Expl
     length, _ = struct.unpack("<II", reply.body[:8])
     heading = json.loads(reply.body[8 : 8 + length])
     cells = np.frombuffer(reply.body[8 + length :], "<f8").reshape(-1, *heading["shape"])
-    named = {
-        (each["layer"], each["name"]): values for each, values in zip(heading["arrays"], cells, strict=True)
-    }
-    for place, layer in enumerate(wanted["layers"]):
-        assert np.array_equal(named[place, "values"], np.array(layer["values"]))
-    assert heading["axes"] == wanted["axes"]
+    for layer, expected in zip(heading["layers"], wanted["layers"], strict=True):
+        assert np.array_equal(cells[layer["arrays"]["values"]], np.array(expected["values"]))
+    for axis, expected in zip(heading["axes"], wanted["axes"], strict=True):
+        assert (axis["name"], axis["log"]) == (expected["name"], expected["log"])
+        assert [*map(parse_exact, axis["values"])] == [*map(parse_exact, expected["values"])]
 
 
 def test_a_map_without_a_closed_form_tells_how_far_it_is(explorer: Explorer) -> None:

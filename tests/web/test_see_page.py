@@ -73,7 +73,7 @@ def test_the_picture_follows_a_drag_and_the_address_its_end(page: Any) -> None:
 def test_keys_and_fields_will_do(page: Any) -> None:
     page.goto("/")
     sentences(page)
-    field = page.get_by_label("n, how many tokens")
+    field = page.get_by_label("n, number of tokens")
     field.fill("1e9")
     field.press("Enter")
     page.wait_for_url("**?n=1e9")
@@ -82,7 +82,7 @@ def test_keys_and_fields_will_do(page: Any) -> None:
     page.keyboard.press("ArrowRight")
     page.wait_for_url("**?n=1.12e9")
     assert page.evaluate("document.activeElement.type") == "range"
-    page.get_by_role("button", name="Draw other signs").press("Enter")
+    page.get_by_role("button", name="New random reader").press("Enter")
     page.wait_for_url("**--seed=1")
     sentences(page)
     assert "seed 1" in page.locator(".between").inner_text()
@@ -108,12 +108,12 @@ def test_mechanisms_and_constructions_are_chosen(page: Any) -> None:
     page.get_by_label("Add a mechanism").select_option("retention")
     page.wait_for_url("**/verdict/averaging/softmax,retention")
     assert len(sentences(page)) == 2
-    page.get_by_role("button", name="Estimate it by draws").click()
+    page.get_by_role("button", name="Estimate it by sampling").click()
     page.locator(".mechanism", has_text="retention").locator(".word").wait_for()
     page.get_by_label("Construction").select_option("duplication")
     page.wait_for_url("**/verdict/duplication/softmax,retention")
     page.get_by_role("heading", name="Counts of tokens differ", level=1).wait_for()
-    page.get_by_role("button", name="Leave out retention").click()
+    page.get_by_role("button", name="Remove retention").click()
     page.wait_for_url("**/verdict/duplication/softmax")
     page.locator(".mechanism", has_text="retention").wait_for(state="detached")
     assert "no reader tells them apart" in sentences(page)[0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from separatrix.analysis.cards.card import Card
-    from separatrix.pages.standings import ShownStanding
+    from separatrix.pages.standings import StandingText
 
 FORMAT_CHECK = "form_in_16_bits"
 """The check that is skipped for a mechanism that does not run in 16 bits, which deserves a line."""
@@ -113,10 +113,10 @@ def _assess(
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.pages import card as page
+    from separatrix.pages.card import SUFFIXES
 
     if out is not None:
-        require_writable(out, page.ENDINGS)
+        require_writable(out, SUFFIXES)
     supervisor.report(step=f"{name}: import", seconds=timeout or CHECK_SECONDS)
     mechanism = mechanism_from(name, **options)
     others = [mechanism_from(other) for other in split_mechanisms(against)]
@@ -149,13 +149,13 @@ def _assess(
             raise
         card, interrupt = updates[-1], error
     if out is not None:
-        page.write(card, out)
+        card.save(out)
     return card, interrupt
 
 
 def _prepare(card: Card, as_json: bool, has_printed_contract: bool, out: Path | None) -> dict[str, str]:
     """Render a card for the parent process, which prints and writes it if this process dies."""
-    from separatrix.pages import card as page
+    from separatrix.pages.plots import content
 
     if not supervisor.is_child():
         return {}
@@ -169,7 +169,7 @@ def _prepare(card: Card, as_json: bool, has_printed_contract: bool, out: Path | 
             _print_results(terminal, card)
         rendering = {"answer": capture.get()}
     if out is not None:
-        rendering |= {"path": str(out.absolute()), "file": page.content(card, out.suffix).decode()}
+        rendering |= {"path": str(out.absolute()), "file": content(card, out.suffix).decode()}
     return rendering
 
 
@@ -239,8 +239,8 @@ def _print_results(out: Console, card: Card) -> None:
 
 def _print_constructions(out: Console, card: Card) -> None:
     """Print constructions as rows, failures first, and mechanisms as columns."""
-    from separatrix.pages.standings import worst_first
-    from separatrix.pages.verdict_words import MARKED
+    from separatrix.pages.standings import sort_worst_first
+    from separatrix.pages.verdict_words import MARKS_LEGEND
 
     others = [other for other in card.against if other.constructions]
     columns = others[: max(1, (out.width - 52) // 10)]
@@ -249,19 +249,19 @@ def _print_constructions(out: Console, card: Card) -> None:
     table = new_table(*titles, pad_edge=False)
     for other in columns:
         table.add_column(escape(other.mechanism.spelled), overflow="fold", max_width=10)
-    for name, (cell, *cells) in worst_first(card, columns):
+    for name, (cell, *cells) in sort_worst_first(card, columns):
         start = "–" if cell.blind_from.startswith("none") else cell.blind_from
         details = (cell.p, start, *((cell.law,) if is_wide else ()))
         table.add_row(escape(name), _short_word(cell), *details, *map(_short_word, cells))
     out.print(table)
     if hidden_names := [escape(other.mechanism.spelled) for other in others[len(columns) :]]:
         out.print(f"{', '.join(hidden_names)}: on the page (--out card.html) and in --json", style="dim")
-    out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKED}", style="dim")
+    out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKS_LEGEND}", style="dim")
     out.print("– not blind at any length searched; the page has the lengths, and bits", style="dim")
     out.print()
 
 
-def _short_word(cell: ShownStanding) -> str:
+def _short_word(cell: StandingText) -> str:
     return f"[{COLOURS[cell.word]}]{SHORT_WORDS[cell.word]}[/]"
 
 

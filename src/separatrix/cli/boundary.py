@@ -73,13 +73,13 @@ def boundary(
     construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(boundary, construction, words)
     if out is not None:
-        from separatrix.pages.maps import CURVE_ENDINGS, write_curve
+        from separatrix.pages.plots import suffixes
 
         if over is None:
             raise UsageError(
                 "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
             )
-        require_writable(out, CURVE_ENDINGS)
+        require_writable(out, suffixes("boundary_curve"))
     if certificate is not None:
         if over is not None or not engine_named(engine).covers("certified"):
             reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
@@ -106,7 +106,7 @@ def boundary(
         show(result, as_json, lambda: _print_boundary(result, certificate))
         return
     if out is not None:
-        write_curve(result, out)
+        result.save(out)
     show(result, as_json, lambda: _print_curve(result, out))
 
 

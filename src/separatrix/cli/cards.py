@@ -60,12 +60,12 @@ def atlas(
     from separatrix.analysis.cards.atlas import atlas as compute
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError
-    from separatrix.pages.atlas import ENDINGS
+    from separatrix.pages.plots import suffixes
 
     if context.args:
         raise UsageError(f"atlas takes options alone; write --mechanisms {','.join(context.args)}")
     if out is not None:
-        require_writable(out, ENDINGS)
+        require_writable(out, suffixes("atlas"))
     is_part = any(option is not None for option in (mechanisms, constructions, family))
     cores = 1 if mechanisms is not None and constructions is not None else os.cpu_count() or 1
     cells = "mechanisms on constructions" if is_part else "every mechanism on every construction"
@@ -80,9 +80,9 @@ def atlas(
 
 def _print_atlas(atlas: Atlas) -> None:
     """Print the atlas as a table: a letter and a mark for each construction."""
-    from separatrix.pages.atlas import rescues
-    from separatrix.pages.standings import shown
-    from separatrix.pages.verdict_words import LETTERS, MARKED, MEANINGS, spelled
+    from separatrix.pages.atlas import rescue_legend
+    from separatrix.pages.standings import standing_text
+    from separatrix.pages.verdict_words import LETTERS, MARKS_LEGEND, MEANINGS, verdict_name
 
     out = console()
     width = min(MAX_NAME_WIDTH, max(len(row.mechanism.spelled) for row in atlas.mechanisms))
@@ -92,7 +92,7 @@ def _print_atlas(atlas: Atlas) -> None:
         for row in rows:
             letters = "".join(
                 f"{'' if cell.p else ' '} [{COLOURS[cell.word]}]{cell.letter}[/]{cell.p[:1]}"
-                for cell in map(shown, row.results)
+                for cell in map(standing_text, row.results)
             )
             name = row.mechanism.spelled
             name = name if len(name) <= width else f"{name[: width - 1]}…"
@@ -100,12 +100,13 @@ def _print_atlas(atlas: Atlas) -> None:
     for number, (name, title) in enumerate(atlas.titles.items(), 1):
         out.print(f"{number:2d} {name}: {title}", style="dim", markup=False)
     words = (
-        f"[{COLOURS[word]}]{letter}[/] {spelled(word)}: {MEANINGS[word]}" for word, letter in LETTERS.items()
+        f"[{COLOURS[word]}]{letter}[/] {verdict_name(word)}: {MEANINGS[word]}"
+        for word, letter in LETTERS.items()
     )
     out.print("; ".join(words))
-    for letter, meaning in rescues(atlas).items():
+    for letter, meaning in rescue_legend(atlas).items():
         out.print(f"{letter} {meaning}", markup=False)
-    out.print(f"P is {MARKED}")
+    out.print(f"P is {MARKS_LEGEND}")
 
 
 def bench(

@@ -62,10 +62,10 @@ def choose(
     from separatrix.core.errors import UsageError
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import read_words
-    from separatrix.pages.choice import ENDINGS
+    from separatrix.pages.plots import suffixes
 
     if out is not None:
-        require_writable(out, ENDINGS)
+        require_writable(out, suffixes("choice"))
     options = {name.removeprefix("as_") for name in signature(choose).parameters} - {"words"}
     values: dict[str, Any] = {**read_words(words or [], Budget.model_fields, options)}
     if unknown_names := next((name for name in values if name not in Budget.model_fields), None):

@@ -38,12 +38,16 @@ def _token_lines(picture: Illustration) -> list[str]:
 
 
 def _token_table(picture: Illustration, label: int, rows: Sequence[TokenRow]) -> list[str]:
-    from separatrix.pages.illustration import headings, number
+    from separatrix.pages.illustration import headings, short_number
 
     lines = [[f"D{label} token", *(f" {heading} " for heading in headings(picture))]]
     for row in rows:
         cells = [
-            " … " if math.isnan(value) else f"[{number(value)}]" if changed else f" {number(value)} "
+            " … "
+            if math.isnan(value)
+            else f"[{short_number(value)}]"
+            if changed
+            else f" {short_number(value)} "
             for value, changed in zip(row.cells, row.changed, strict=True)
         ]
         lines.append([row.tokens, *(cells or [" ⋮ " for _ in picture.columns])])
@@ -52,7 +56,7 @@ def _token_table(picture: Illustration, label: int, rows: Sequence[TokenRow]) ->
 
 def _weight_lines(picture: Illustration) -> list[str]:
     """Return the weights that the first query gives to each row, in D0 and in D1, with a bar for D1."""
-    from separatrix.pages.illustration import number, short_name
+    from separatrix.pages.illustration import short_name, short_number
 
     width = 12 if len(picture.mechanisms) == 2 else 4
     lines = [
@@ -64,7 +68,7 @@ def _weight_lines(picture: Illustration) -> list[str]:
         for shown in picture.mechanisms:
             weights = [label_weights[0] for label_weights in shown.weights]
             bar = "█" * round(width * max(weights[1][index], 0) / max(map(max, weights)))
-            numbers = "  ".join(f"{number(row_weights[index]):>7}" for row_weights in weights)
+            numbers = "  ".join(f"{short_number(row_weights[index]):>7}" for row_weights in weights)
             cells.append(f"{numbers} {bar:{width}}")
         lines.append([d1.tokens if d0.tokens == d1.tokens else f"{d0.tokens}, {d1.tokens}", *cells])
     return _align(lines)
@@ -72,13 +76,13 @@ def _weight_lines(picture: Illustration) -> list[str]:
 
 def _neuron_lines(picture: Illustration) -> list[str]:
     """Return a line for each mechanism and label that counts neurons left and right of the threshold."""
-    from separatrix.pages.illustration import number, short_name
+    from separatrix.pages.illustration import short_name, short_number
 
     threshold = picture.threshold
     readings = [x for shown in picture.mechanisms for label in shown.readings for x in label]
     low, high = min(*readings, threshold), max(*readings, threshold)
     split = round((threshold - low) / (high - low) * (STRIP_WIDTH - 2)) + 1
-    ends = f"{number(low)}{number(high):>{STRIP_WIDTH + 1 - len(number(low))}}"
+    ends = f"{short_number(low)}{short_number(high):>{STRIP_WIDTH + 1 - len(short_number(low))}}"
     lines = [["neurons that read", ends, ""]]
     for shown in picture.mechanisms:
         for label, values in enumerate(shown.readings):
@@ -87,7 +91,7 @@ def _neuron_lines(picture: Illustration) -> list[str]:
             count = f"{shown.fire_counts[label]} of {len(values)} fire"
             lines.append([f"{short_name(shown.mechanism)}, D{label}", f"{below}|{above}", count])
     unit = f" in {picture.unit}" if picture.unit else ""
-    legend = f"Digits count neurons (* more than 9), | is the threshold, {number(threshold)}{unit}."
+    legend = f"Digits count neurons (* more than 9), | is the threshold, {short_number(threshold)}{unit}."
     return [*_align(lines), legend, "One draw of the reader's signs, with seed 0."]
 
 

@@ -110,7 +110,7 @@ def learn(
         run_plan(plan, {**options, "allow": allow or (), "device": device}, out, as_json)
         return
     if out is not None or (task is None and not published):
-        require_writable(out or REPORT, page.ENDINGS)
+        require_writable(out or REPORT, page.SUFFIXES)
     run_options: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
     option_names = {*run_options, "pilots", "store", "out", "equal_state", "published"}
     if equal_state and (published or task is None):
@@ -168,7 +168,7 @@ def _report(store: Any, out: Path, run_options: Mapping[str, Any], as_json: bool
         result = run_report(
             store, **run_options, tell=bar.tell, hear=bar.hear, say=lambda message: say(message, as_json)
         )
-    ledger = page.ledger(result.predictions)
+    ledger = page.predictions_section(result.predictions)
     page.write("What was learned", result.parts, "separatrix learn", out, result.as_json(), ledger)
     if as_json:
         print_json(result.as_json())
@@ -200,14 +200,14 @@ def say(message: str, quiet: bool) -> None:
 
 def _view(result: TrainingResult) -> None:
     """Print the evidence of one task."""
-    from separatrix.pages.learned.page import HEAD, row, seeds_text, summary_text
+    from separatrix.pages.learned.texts import HEAD, evidence_row, seeds_text, summary_text
 
     out = console()
     out.print(f"[bold]{escape(result.label)}[/]  {escape(result.task.title)}")
     out.print(f"score: {result.task.metric.value}")
     out.print(f"ceiling {result.ceiling:.4f}  {escape(result.ceiling_by)}")
     out.print(f"floor   {result.floor:.4f}  {escape(result.floor_by)}")
-    rows = [dict(zip(HEAD, row(mechanism), strict=True)) for mechanism in result.mechanisms]
+    rows = [dict(zip(HEAD, evidence_row(mechanism), strict=True)) for mechanism in result.mechanisms]
     for evidence, numbers in zip(result.mechanisms, rows, strict=True):
         numbers["median"] = "–" if evidence.trained is None else f"{evidence.trained.median:.4f}"
     table = new_table(*COLUMNS, pad_edge=False)
@@ -243,12 +243,12 @@ def _view_paired(differences: Sequence[PairedDifference]) -> None:
 
 def _view_equal(equal: EqualState) -> None:
     """Print the comparison at equal state: the key widths and the scores."""
-    from separatrix.pages.learned.page import equal_head, equal_rows
+    from separatrix.pages.learned.texts import equal_state_head, equal_state_rows
 
     out = console()
     out.print(f"\n[bold]At equal state[/]: that of {escape(equal.reference)} after {equal.tokens:,} tokens")
-    table = new_table(*equal_head(equal), pad_edge=False)
-    for cells in equal_rows(equal):
+    table = new_table(*equal_state_head(equal), pad_edge=False)
+    for cells in equal_state_rows(equal):
         table.add_row(*map(escape, cells))
     table.columns[0].overflow = "fold"
     out.print(table)

@@ -26,7 +26,7 @@ def run_plan(plan: str, options: Mapping[str, Any], out: Path | None, as_json: b
 
     definition = plan_named(plan, options.get("allow", ()), options.get("device"))
     path = out or Path(f"{definition.name}.html")
-    require_writable(path, page.ENDINGS)
+    require_writable(path, page.SUFFIXES)
     run_options = {name: value for name, value in options.items() if name not in ("allow", "device")}
     with ending_early(), progress(as_json, "runs") as bar:
         result = learn_plan(
@@ -43,7 +43,7 @@ def run_plan(plan: str, options: Mapping[str, Any], out: Path | None, as_json: b
 
 def _view(result: TrainingReport) -> None:
     """Print a line for each mechanism, and the conclusions."""
-    from separatrix.pages.learned.page import seeds_text
+    from separatrix.pages.learned.texts import seeds_text
 
     out = console()
     results = [training for part in result.parts for training in part.results]

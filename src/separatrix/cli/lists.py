@@ -103,12 +103,12 @@ def _illustrate(name: str, out: Path | None) -> None:
         illustrated.show(illustrate(name))
     else:
         from separatrix.core.files.writing import require_writable, write_whole
-        from separatrix.pages.drawing import PICTURES
+        from separatrix.pages.paper import PICTURES
 
         require_writable(out, PICTURES)
-        from separatrix.pages import illustration
+        from separatrix.pages.illustration import render_illustration
 
-        write_whole(out, illustration.picture(name, out.suffix[1:]))
+        write_whole(out, render_illustration(name, out.suffix[1:]))
 
 
 def _find_kind(name: str) -> str:

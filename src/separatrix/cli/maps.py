@@ -74,9 +74,9 @@ def map_(
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(map_, construction, words)
     if out is not None:
-        from separatrix.pages.maps import MAP_ENDINGS, write_map
+        from separatrix.pages.plots import suffixes
 
-        require_writable(out, MAP_ENDINGS)
+        require_writable(out, suffixes("map"))
     with _progress(as_json) as tell:
         result = run(
             construction,
@@ -89,7 +89,7 @@ def map_(
             tell=tell,
         )
     if out is not None:
-        write_map(result, out)
+        result.save(out)
     show(result, as_json, lambda: _print_map(result, out))
 
 
@@ -144,9 +144,9 @@ def _print_map(result: Map, out: Path | None) -> None:
 
 def _print_shades(terminal: Console, result: Map, layer: Layer) -> None:
     """Print a picture of shades with the ends of the axes."""
-    from separatrix.pages.maps import heatmap
+    from separatrix.pages.maps.scales import quantity_scale
 
-    scale = heatmap.scale(result)
+    scale = quantity_scale(result)
     values = scale.shade(layer.values)
     rows, columns = _thin(values.shape[0], MAX_ROWS), _thin(values.shape[1], MAX_COLUMNS)
     lines = ["".join(_shade(values[r, c], scale.low, scale.high) for c in columns) for r in reversed(rows)]

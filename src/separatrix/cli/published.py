@@ -26,7 +26,8 @@ def published(
     """Measure published numbers, by the names among the words, and print them beside ours."""
     from separatrix.analysis.evidence.reproductions import measure_published
     from separatrix.core.parameters import read_words
-    from separatrix.pages.learned import page, reproduced
+    from separatrix.pages.learned import page
+    from separatrix.pages.learned.published import published_section, published_table
 
     names = [name for word in words if "=" not in word for name in word.split(",") if name]
     given = read_words([word for word in words if "=" in word], options=options)
@@ -39,8 +40,8 @@ def published(
         found = measure_published(names, given, **how, tell=bar.tell, hear=bar.hear, say=say)
     if out is not None:
         command = " ".join(("separatrix learn --published", *words))
-        sections = [reproduced.section(found)]
-        text = partial(reproduced.markdown, found)
+        sections = [published_section(found)]
+        text = partial(published_table, found)
         page.write("Published numbers, measured here", (), command, out, found.as_json(), sections, text)
     show(found, as_json, lambda: _view(found))
 
@@ -58,13 +59,13 @@ def _cost(names: Sequence[str]) -> str:
 def _view(found: ReproductionLedger) -> None:
     """Print the ledger: a line for each, and of few all that is known."""
     from separatrix.analysis.evidence.published import RULE
-    from separatrix.pages.learned.reproduced import interval, number
+    from separatrix.pages.learned.published import interval_text, number_text
 
     out = console()
     table = new_table("entry", "published", "ours", "verdict", pad_edge=False)
     for entry in found.entries:
         word, colour = entry.verdict.value, COLOURS[entry.verdict.value]
-        cells = entry.name, number(entry.published), interval(entry)
+        cells = entry.name, number_text(entry.published), interval_text(entry)
         table.add_row(*map(escape, cells), f"[{colour}]{word}[/]")
     out.print(table)
     if len(found.entries) <= FEW:

@@ -80,9 +80,9 @@ def scaling(
     parameters = read_parameters(scaling, construction, words)
     sampling = Sampling(draws, seed, confidence)
     if out is not None:
-        from separatrix.pages.scaling import ENDINGS
+        from separatrix.pages.scaling import SUFFIXES
 
-        require_writable(out, ENDINGS)
+        require_writable(out, SUFFIXES)
     task = f"{of} at every value of the range; seconds to minutes"
     with announced("scaling", task, as_json), working(as_json) as tell:
         result: Scaling | Scalings = run(

@@ -1,72 +1,42 @@
-"""A report card as a page of its own, which opens offline."""
+"""A report card as a static page."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from pathlib import Path
-
 from separatrix.analysis.cards.card import Card
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.core.files.writing import write_whole
-from separatrix.core.numbers.json import json_file
-from separatrix.pages import pages
-from separatrix.pages.drawing import static_style
-from separatrix.pages.plots.costs import UNITS, draw_costs
-from separatrix.pages.standings import worst_first
-from separatrix.pages.verdict_words import MARKED, MEANINGS
+from separatrix.pages.charts import draw_charts
+from separatrix.pages.pages import render_page
+from separatrix.pages.paper import paper_style, save_small_png
+from separatrix.pages.plots.costs import UNITS, cost_chart
+from separatrix.pages.standings import sort_worst_first
+from separatrix.pages.verdict_words import MARKS_LEGEND, MEANINGS
 
-ENDINGS = (".html", ".json")
+SUFFIXES = (".html", ".json")
 
 
 def page(card: Card) -> str:
-    """The whole page."""
+    """Return the page of a card, which may be unfinished."""
     cards = (card, *card.against)
-    timed = {each.cost.mechanism: each.cost for each in cards if isinstance(each.cost, CostCurve)}
-    compared = [each for each in card.against if each.constructions]
-    untimed = [each.cost for each in cards if isinstance(each.cost, Disagreement)]
-    costs = [*timed.values()]
+    compared = [other for other in card.against if other.constructions]
+    rows = sort_worst_first(card, compared) if card.constructions else []
+    costs = list({one.cost.mechanism: one.cost for one in cards if isinstance(one.cost, CostCurve)}.values())
     softmax = [card.softmax_cost] if isinstance(card.softmax_cost, CostCurve) else []
-    return pages.page(
+    untimed = [one.cost for one in cards if isinstance(one.cost, Disagreement)]
+    charts = [cost_chart([*costs, *softmax], quantity) for quantity in UNITS] if costs else []
+    with paper_style():
+        image = save_small_png(draw_charts(charts, (9.0, 2.9), 3)) if charts else b""
+    return render_page(
         "card.html.j2",
+        ("chart",) if charts else (),
         title=card.mechanism.spelled,
         card=card,
-        rows=worst_first(card, compared) if card.constructions else [],
-        mechanisms=[each.mechanism.spelled for each in (card, *compared)],
-        own=[cell for _, (cell, *_) in worst_first(card, compared)] if card.constructions else [],
+        rows=rows,
+        mechanisms=[one.mechanism.spelled for one in (card, *compared)],
+        cells=[cells[0] for _, cells in rows],
         meanings=MEANINGS,
-        marks=MARKED,
+        marks=MARKS_LEGEND,
         costs=costs,
-        untimed=" ".join(f"{each.mechanism} was not timed: {each.disagreement}." for each in untimed),
-        picture=picture([*costs, *softmax]) if costs else b"",
+        untimed=" ".join(f"{cost.mechanism} was not timed: {cost.disagreement}." for cost in untimed),
+        charts=charts,
+        image=image,
     )
-
-
-def picture(curves: list[CostCurve]) -> bytes:
-    """Time, memory and state against the length, on log axes."""
-    from matplotlib.figure import Figure
-
-    buffer = io.BytesIO()
-    with static_style():
-        figure = Figure(figsize=(9.0, 2.9))
-        panels = figure.subplots(1, len(UNITS))
-        for axes, of in zip(panels, UNITS, strict=True):
-            draw_costs(axes, curves, of)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)))
-        figure.savefig(buffer, format="png", dpi=160)
-    return buffer.getvalue()
-
-
-def content(card: Card, ending: str) -> bytes:
-    """The card in the form that an ending of ENDINGS names."""
-    makers: dict[str, Callable[[], bytes]] = {
-        ".html": lambda: page(card).encode(),
-        ".json": lambda: json_file(card.as_json()),
-    }
-    return makers[ending]()
-
-
-def write(card: Card, out: Path) -> None:
-    """In the form the ending of `out` names."""
-    write_whole(out, content(card, out.suffix))

@@ -1,9 +1,10 @@
-"""Pages from templates: everything is escaped but what is made here, and nothing is fetched from anywhere."""
+"""Pages from templates. Everything is escaped except what is made here, and nothing is fetched."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -14,144 +15,155 @@ from separatrix import __version__
 from separatrix.core.numbers.json import json_text
 from separatrix.core.numbers.printable import visible
 from separatrix.core.numbers.spelling import powers_for_people
+from separatrix.pages import bundle
 from separatrix.pages.formulas import formula
-from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, spelled
+from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, verdict_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-LONGEST = 400
-"""Characters of a message or a name that are shown."""
+MAX_TEXT = 400
+"""Characters of a message or a name from outside that are shown."""
 PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789−0123456789")
+SHEETS = {"map": ("figures.css",), "chart": ("figures.css", "vendor/uplot.css"), "bars": ("figures.css",)}
+"""Style sheets of the explorer that figures of a kind need, beside the page's own."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a heading of its own."""
+    """A part of a page with a heading."""
 
     name: str
-    """The name it is linked to by."""
+    """The name that links lead to."""
     title: str
     body: Markup
     link: str = ""
-    """What a link to it says, where the title is too long."""
+    """The text of links to it, where the title is too long."""
 
 
-def page(template: str, **shown: Any) -> str:
-    """A page that is one whole file; `shown` are the variables of its template, and none may be missing."""
-    return environment().get_template(template).render(**shown)
+def render_page(template: str, kinds: Iterable[str] = (), /, **variables: Any) -> str:
+    """Return a page that is one file.
 
-
-def section(name: str, title: str, template: str, link: str = "", **shown: Any) -> Section:
-    """A section of a page, from a template of its own."""
+    `kinds` are those of its figures, whose JavaScript is inlined: `map`, `chart`, `bars` or `atlas`.
+    `variables` are those of the template; none may be missing.
+    """
     from markupsafe import Markup
 
-    return Section(name, title, Markup(page(template, **shown)), link)
+    kinds = sorted(set(kinds))
+    script = bundle.script(*(f"page-{kind}.js" for kind in kinds)) if kinds else ""
+    sheets = dict.fromkeys(sheet for kind in kinds for sheet in SHEETS.get(kind, ("figures.css",)))
+    style = _read_template("style.css") + "".join(bundle.read_static(sheet) for sheet in sheets)
+    return render_template(
+        template,
+        script=Markup(script),
+        style=Markup(style),
+        script_policy=Markup(bundle.script_hash(script) if script else "'none'"),
+        **variables,
+    )
+
+
+def render_section(name: str, title: str, template: str, link: str = "", **variables: Any) -> Section:
+    """Return a section of a page, from a template of its own."""
+    from markupsafe import Markup
+
+    return Section(name, title, Markup(render_template(template, **variables)), link)
+
+
+def render_template(template: str, **variables: Any) -> str:
+    """Return the text of a template."""
+    return environment().get_template(template).render(**variables)
 
 
 @cache
 def environment() -> Environment:
-    """The templates of this package, with what they may call."""
+    """Return the templates of this package with their filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("separatrix.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        prose=prose,
-        statement=statement,
+    templates.filters.update(
+        prose=typeset_prose,
+        statement=typeset_statement,
         formula=formula,
-        short=short,
-        verdict=spelled,
-        data=data,
+        short=shorten,
+        verdict=verdict_name,
+        data=embed_json,
         base64=lambda png: base64.b64encode(png).decode(),
     )
-    made.globals.update(version=__version__, asset=asset, plotly=plotly, letters=LETTERS, colours=colours)
-    return made
+    templates.globals.update(version=__version__, letters=LETTERS, colours=verdict_style)
+    return templates
 
 
-def asset(name: str) -> Markup:
-    """A style sheet or a script of ours."""
+def _read_template(name: str) -> str:
+    return files("separatrix.pages").joinpath("templates", name).read_text("utf-8")
+
+
+def embed_json(figure: Any) -> Markup:
+    """Return the JSON of a figure for a script element, which a tag in it cannot end."""
     from markupsafe import Markup
 
-    return Markup(files("separatrix.pages").joinpath("templates", name).read_text("utf-8"))
+    return Markup(json_text(figure.as_json(), indent=None).replace("<", "\\u003c"))
 
 
-def plotly() -> Markup:
-    """The library that draws the plots."""
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
+def typeset_prose(text: str) -> Markup:
+    """Return plain text with x₁, x_k and 2^k typeset, and formulas between dollar signs as MathML.
 
-    return Markup(get_plotlyjs())
-
-
-def data(value: Any) -> Markup:
-    """A plotly figure, or anything JSON has, for a script to read."""
-    from markupsafe import Markup
-
-    text = str(value.to_json()) if hasattr(value, "to_json") else json_text(value, indent=None)
-    return Markup(text.replace("<", "\\u003c"))
-
-
-def prose(text: str) -> Markup:
-    """Plain text with x₁, x_k and 2^k set as they are meant, and formulas between dollar signs as MathML.
-
-    >>> str(prose("a₁ < 10⁻³, w_jk > 2^−8"))
+    >>> str(typeset_prose("a₁ < 10⁻³, w_jk > 2^−8"))
     'a<sub>1</sub> &lt; 10<sup>−3</sup>, w<sub>jk</sub> &gt; 2<sup>−8</sup>'
-    >>> str(prose("n^−1.08, simplicial:second_window=4"))
+    >>> str(typeset_prose("n^−1.08, simplicial:second_window=4"))
     'n<sup>−1.08</sup>, simplicial:second_window=4'
-    >>> str(prose("where $c < 1$."))
+    >>> str(typeset_prose("where $c < 1$."))
     'where <math alttext="c &lt; 1"><mi>c</mi><mo>&lt;</mo><mn>1</mn></math>.'
     """
     from markupsafe import Markup
 
     parts = text.split("$")
-    return Markup("").join(formula(each) if place % 2 else _scripts(each) for place, each in enumerate(parts))
+    return Markup("").join(formula(part) if i % 2 else _typeset_scripts(part) for i, part in enumerate(parts))
 
 
-def _scripts(text: str) -> Markup:
-    """Text with what is written above or below the line there."""
+def _typeset_scripts(text: str) -> Markup:
     from markupsafe import Markup
 
-    marked = escape(text)
-    marked = re.sub("[₀-₉]+", lambda found: f"<sub>{found[0].translate(PLAIN)}</sub>", marked)
-    marked = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda found: f"<sup>{found[0].translate(PLAIN)}</sup>", marked)
-    marked = re.sub(r"\b([a-zA-Zα-ω])_([a-z]+)", r"\1<sub>\2</sub>", marked)
-    return Markup(re.sub(r"\^([−+]?(?:\d+\.\d+|\w+))", r"<sup>\1</sup>", marked))
+    markup = escape(text)
+    markup = re.sub("[₀-₉]+", lambda match: f"<sub>{match[0].translate(PLAIN)}</sub>", markup)
+    markup = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda match: f"<sup>{match[0].translate(PLAIN)}</sup>", markup)
+    markup = re.sub(r"\b([a-zA-Zα-ω])_([a-z]+)", r"\1<sub>\2</sub>", markup)
+    return Markup(re.sub(r"\^([−+]?(?:\d+\.\d+|\w+))", r"<sup>\1</sup>", markup))
 
 
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "rho": "ρ", "tau": "τ", "phi": "φ"}
 
 
-def statement(text: str) -> Markup:
-    """A statement of the ledger, which is written for terminals, as a page has it.
+def typeset_statement(text: str) -> Markup:
+    """Return a statement of the ledger, which is written for terminals, typeset for a page.
 
-    >>> str(statement("a1(a1+b+c) >= 1, tau = sqrt(log n), D1, n^{-q gap}, power:beta=4"))
+    >>> str(typeset_statement("a1(a1+b+c) >= 1, tau = sqrt(log n), D1, n^{-q gap}, power:beta=4"))
     'a<sub>1</sub>(a<sub>1</sub>+b+c) ≥ 1, τ = √(log n), D1, n<sup>−q gap</sup>, power:beta=4'
     """
     from markupsafe import Markup
 
-    marked = escape(powers_for_people(text).replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
-    marked = re.sub(r"\^\{([^}]*)\}", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
-    marked = re.sub(r"\^(-?\w+)", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
+    markup = escape(powers_for_people(text).replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
+    markup = re.sub(r"\^\{([^}]*)\}", lambda match: f"<sup>{match[1].replace('-', '−')}</sup>", markup)
+    markup = re.sub(r"\^(-?\w+)", lambda match: f"<sup>{match[1].replace('-', '−')}</sup>", markup)
     letters = rf"(?<![:\w])({'|'.join(GREEK)})(?![=a-zA-Z0-9]| rule)"
-    marked = re.sub(letters, lambda found: GREEK[found[1]], marked)
-    marked = re.sub(r"\b([a-zA-CE-Z])(\d)(?![0-9a-zA-Z])", r"\1<sub>\2</sub>", marked)
-    return Markup(re.sub(r"\b([a-zA-Zα-ω])_\{?(\w+(?:/\w+)?)\}?", r"\1<sub>\2</sub>", marked))
+    markup = re.sub(letters, lambda match: GREEK[match[1]], markup)
+    markup = re.sub(r"\b([a-zA-CE-Z])(\d)(?![0-9a-zA-Z])", r"\1<sub>\2</sub>", markup)
+    return Markup(re.sub(r"\b([a-zA-Zα-ω])_\{?(\w+(?:/\w+)?)\}?", r"\1<sub>\2</sub>", markup))
 
 
-def short(text: str | None, most: int = LONGEST) -> str:
-    """Text that nobody vouches for, cut where it is endless, with nothing hidden in it."""
+def shorten(text: str | None, most: int = MAX_TEXT) -> str:
+    """Return text from outside with hidden characters made visible, cut where it is long."""
     text = "" if text is None else visible(str(text), keep="\n\t")
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def colours(word: str) -> str:
-    """The colours of a verdict; of a word that is none, those of no answer."""
+def verdict_style(word: str) -> str:
+    """Return the colours of a verdict; of an unknown word, those of a missing answer."""
     known = word if word in COLOURS else "none"
     return f"background:{COLOURS[known]};color:{INKS[known]}"

@@ -1,4 +1,4 @@
-"""What report.html of the reproduction shows: one file with everything in it."""
+"""report.html of the reproduction: one file with everything in it."""
 
 from __future__ import annotations
 
@@ -11,164 +11,167 @@ from separatrix.claims import SECTIONS, ClaimStatus, Entry, count_statuses
 from separatrix.claims.paper.figures import BASE, GROWTH_PARAMETERS
 from separatrix.claims.paper.reproduction import FAR, ReproductionData
 from separatrix.claims.paper.separations import LINEAR_FAMILY, PaperSeparation, PointAnswer, find_separations
-from separatrix.pages import pages
-from separatrix.pages.commands import number, spelled, whole_run
-from separatrix.pages.drawing import Drawn, saved
+from separatrix.pages.commands import reproduce_command, spell_number, spell_value
+from separatrix.pages.figures._base import PaperFigure
 from separatrix.pages.illustration import draw
+from separatrix.pages.pages import Section, render_page, render_section
+from separatrix.pages.paper import save_figure
 
 STATUS_CLASS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only", ClaimStatus.FAILS: "fails"}
-ANSWERS = {
-    "Distinguish": ("distinguishes",),
-    "Some of the time, or undecided": ("partial", "undecided"),
+ANSWER_COLUMNS = {
+    "Distinguishes": ("distinguishes",),
+    "Partial or undecided": ("partial", "undecided"),
     "Blind": ("blind",),
     "Saturated": ("saturated",),
 }
 
 
-def render(found: ReproductionData, figures: Sequence[Drawn], images: Mapping[str, bytes]) -> str:
-    """The page as text. `images` are the figures as PNG, for paper and for readers without scripts."""
-    return pages.page(
+def page(computed: ReproductionData, figures: Sequence[PaperFigure], images: Mapping[str, bytes]) -> str:
+    """Return the page; `images` are the figures as PNG, for printing and readers without scripts."""
+    return render_page(
         "reproduction.html.j2",
-        title=_title(found),
+        ("map", "chart"),
+        title=_title(computed),
         figures=figures,
-        illustration=found.illustration,
-        picture=saved(draw(found.illustration), "svg"),
+        illustration=computed.illustration,
+        picture=save_figure(draw(computed.illustration), "svg"),
         images=images,
-        sections=(separations(found.answers), growth(found.growth)),
-        far=number(FAR),
-        far_softmax=number(found.far["softmax"].margin, 5),
-        far_linear=number(found.far["linear"].margin * FAR, 3),
-        facts=_glance(found),
-        base=" ".join(f"{name}={spelled(value)}" for name, value in BASE.items()),
-        ledger=[*_parts(found.ledger.entries)],
-        ledger_said=count_statuses(found.ledger.entries),
-        made_by=whole_run("").line,
+        sections=(separations_section(computed.answers), growth_section(computed.growth)),
+        far=spell_number(FAR),
+        far_softmax=spell_number(computed.far["softmax"].margin, 5),
+        far_linear=spell_number(computed.far["linear"].margin * FAR, 3),
+        facts=_facts(computed),
+        base=" ".join(f"{name}={spell_value(value)}" for name, value in BASE.items()),
+        ledger=[*_ledger_parts(computed.ledger.entries)],
+        ledger_summary=count_statuses(computed.ledger.entries),
+        made_by=reproduce_command("").line,
     )
 
 
-def _title(found: ReproductionData) -> str:
-    """The finding: at the base point, how often each mechanism tells D0 from D1."""
-    softmax, linear = (number(found.near[name].distinguish) for name in ("softmax", "linear"))
+def _title(computed: ReproductionData) -> str:
+    softmax, linear = (spell_number(computed.near[name].distinguish) for name in ("softmax", "linear"))
     return f"Softmax tells D0 from D1 with probability {softmax}, linear attention with {linear}"
 
 
-def _glance(found: ReproductionData) -> list[tuple[str, ...]]:
+def _facts(computed: ReproductionData) -> list[tuple[str, ...]]:
+    outcomes = computed.near.values()
     return [
         *(
-            (f"P(tells apart), {name}", number(outcome.distinguish, 6), repr(outcome.distinguish))
-            for name, outcome in found.near.items()
+            (f"P(tells apart), {name}", spell_number(outcome.distinguish, 6), repr(outcome.distinguish))
+            for name, outcome in computed.near.items()
         ),
         (
             "margin in √(log n), softmax : linear",
-            " : ".join(number(outcome.margin) for outcome in found.near.values()),
-            " : ".join(repr(outcome.margin) for outcome in found.near.values()),
+            " : ".join(spell_number(outcome.margin) for outcome in outcomes),
+            " : ".join(repr(outcome.margin) for outcome in outcomes),
         ),
-        ("statements checked", count_statuses(found.ledger.entries)),
+        ("statements checked", count_statuses(computed.ledger.entries)),
     ]
 
 
 @dataclass(frozen=True)
-class Part:
+class LedgerPart:
     """A section of the ledger."""
 
     title: str
-    said: str
-    fails: bool
-    """Whether something in it fails, so that it is not folded."""
+    summary: str
+    has_failure: bool
+    """Whether a statement fails; then the section is not folded."""
     rows: list[tuple[Any, ...]]
 
 
-def _parts(entries: Sequence[Entry]) -> Iterator[Part]:
-    """The ledger by the sections of the theory, in their order."""
+def _ledger_parts(entries: Sequence[Entry]) -> Iterator[LedgerPart]:
+    """Yield the sections of the theory in their order."""
     for section in dict.fromkeys(entry.claim.section for entry in entries):
-        own = [entry for entry in entries if entry.claim.section == section]
-        fails = any(entry.finding.status is ClaimStatus.FAILS for entry in own)
+        members = [entry for entry in entries if entry.claim.section == section]
+        has_failure = any(entry.finding.status is ClaimStatus.FAILS for entry in members)
         title = f"{section}. {SECTIONS.get(section, 'Others')}"
-        yield Part(title, count_statuses(own), fails, [_claim(entry) for entry in own])
+        yield LedgerPart(
+            title, count_statuses(members), has_failure, [_claim_row(entry) for entry in members]
+        )
 
 
-def _claim(entry: Entry) -> tuple[Any, ...]:
-    """A row of the ledger."""
+def _claim_row(entry: Entry) -> tuple[Any, ...]:
     finding = entry.finding
-    held, tried = sum(point.holds for point in finding.points), len(finding.points)
+    holding, total = sum(point.holds for point in finding.points), len(finding.points)
     return (
         entry,
         f"[{entry.claim.provenance}]",
         (STATUS_CLASS[finding.status], finding.status.value),
         finding.where,
         finding.slack,
-        str(tried) if held == tried else f"{held} of {tried} hold",
+        str(total) if holding == total else f"{holding} of {total} hold",
     )
 
 
-def separations(found: Sequence[PointAnswer]) -> pages.Section:
-    """Who beats whom on what, and what stands behind every answer."""
-    rows = find_separations(found)
-    won = [row for row in rows if row.winner.mechanism in LINEAR_FAMILY and row.loser.mechanism == "softmax"]
-    mechanisms = list(dict.fromkeys(each.mechanism for each in found))
+def separations_section(answers: Sequence[PointAnswer]) -> Section:
+    """Return which mechanism beats which on which constructions, with the evidence of every answer."""
+    separations = find_separations(answers)
+    mechanisms = list(dict.fromkeys(answer.mechanism for answer in answers))
     pairs = [
         (
             winner,
             [
-                [row for row in rows if (row.winner.mechanism, row.loser.mechanism) == (winner, loser)]
+                [row for row in separations if (row.winner.mechanism, row.loser.mechanism) == (winner, loser)]
                 for loser in mechanisms
             ],
         )
         for winner in mechanisms
     ]
-    answers = [
+    table = [
         (
             name,
             [
-                [each for each in found if each.name == name and each.word in words]
-                for words in ANSWERS.values()
+                [answer for answer in answers if answer.name == name and answer.word in words]
+                for words in ANSWER_COLUMNS.values()
             ],
         )
-        for name in dict.fromkeys(each.name for each in found)
+        for name in dict.fromkeys(answer.name for answer in answers)
     ]
-    return pages.section(
+    return render_section(
         "separations",
-        _who(won),
+        _separations_title(separations),
         "reproduction_separations.html.j2",
-        "Who beats whom",
+        "Comparison of mechanisms",
         most=max((len(cell) for _, cells in pairs for cell in cells), default=1),
         losers=["", *(f"beats {name}" for name in mechanisms)],
         pairs=pairs,
-        columns=["Construction", *ANSWERS],
-        answers=answers,
+        columns=["Construction", *ANSWER_COLUMNS],
+        answers=table,
     )
 
 
-def _who(won: Sequence[PaperSeparation]) -> str:
-    places = sorted({row.construction.name for row in won})
-    if not places:
-        return "Who beats whom: no mechanism of the linear family beats softmax"
-    return f"Who beats whom: the linear family beats softmax on {', '.join(places)}"
+def _separations_title(separations: Sequence[PaperSeparation]) -> str:
+    names = sorted(
+        {
+            row.construction.name
+            for row in separations
+            if row.winner.mechanism in LINEAR_FAMILY and row.loser.mechanism == "softmax"
+        }
+    )
+    if not names:
+        return "Comparison of mechanisms: no mechanism of the linear family beats softmax"
+    return f"Comparison of mechanisms: the linear family beats softmax on {', '.join(names)}"
 
 
-def growth(rows: Iterable[ScalingRow | NoScaling]) -> pages.Section:
-    """How the margin of every mechanism grows with n."""
+def growth_section(rows: Iterable[ScalingRow | NoScaling]) -> Section:
+    """Return the growth of the margin with n for every mechanism."""
     words = " ".join(f"{name}={value}" for name, value in GROWTH_PARAMETERS.items())
-    return pages.section(
+    laws = [row.scaling.law.name for row in rows if isinstance(row, ScalingRow)]
+    constant = laws.count("constant")
+    return render_section(
         "scaling",
-        _grown(rows),
+        f"The margin stays constant as n grows for {constant} of {len(laws)} mechanisms that were fitted",
         "reproduction_growth.html.j2",
-        "How the margin grows",
-        rows=[(row.mechanism, *_law(row)) for row in rows],
+        "Growth of the margin",
+        rows=[(row.mechanism, *_law_cells(row)) for row in rows],
         line=f"separatrix scaling spike all {words} --of margin",
     )
 
 
-def _grown(rows: Iterable[ScalingRow | NoScaling]) -> str:
-    """How many mechanisms keep their margin as n grows."""
-    laws = [row.scaling.law.name for row in rows if row.scaling is not None]
-    kept = laws.count("constant")
-    return f"The margin stays constant as n grows for {kept} of {len(laws)} mechanisms that were fitted"
-
-
-def _law(row: ScalingRow | NoScaling) -> tuple[str, str, str, str]:
+def _law_cells(row: ScalingRow | NoScaling) -> tuple[str, str, str, str]:
     if isinstance(row, NoScaling):
         return "not computed", row.reason, "", ""
     law, values = row.scaling.law, row.scaling.values
-    lengths = f"{number(float(values[0].x))} to {number(float(values[-1].x))}"
+    lengths = f"{spell_number(float(values[0].x))} to {spell_number(float(values[-1].x))}"
     return law.exponent_text.replace("-", "−"), law.name, lengths, row.scaling.engine

@@ -1,4 +1,4 @@
-"""How quantities grow, as picture and table: what `separatrix scaling --json` says, drawn on two log axes."""
+"""Growth of a quantity with one parameter as chart, table and page, from the JSON of `separatrix scaling`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,29 +14,31 @@ from typing import TYPE_CHECKING, Any
 from separatrix.core.files.writing import write_whole
 from separatrix.core.numbers.json import json_file
 from separatrix.core.numbers.spelling import RAISED, for_people
-from separatrix.pages import pages
-from separatrix.pages.drawing import Key, looks, on_paper, plot, saved, static_style
-from separatrix.pages.maps.captions import fixed
-from separatrix.pages.maps.heatmap import axis_label
+from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart
+from separatrix.pages.looks import choose_looks
+from separatrix.pages.maps.captions import describe_fixed
+from separatrix.pages.maps.scales import axis_label
+from separatrix.pages.pages import render_page
+from separatrix.pages.paper import paper_style, save_figure, save_small_png
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-MOST_NAMED = 4
+Row = Mapping[str, Any]
+MAX_NAMED = 4
 """Mechanisms or laws that a heading names."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What was found for one mechanism or several: the JSON of each, and of all together."""
+    """The results for one mechanism or several, as JSON."""
 
-    rows: Sequence[Mapping[str, Any]]
-    """Those that have values; a mechanism that has none is in `without`."""
-    without: Mapping[str, str]
-    """Mechanisms without values, and why."""
-    whole: object
-    """What `--json` prints."""
+    rows: Sequence[Row]
+    """The mechanisms that have values."""
+    refused: Mapping[str, str]
+    """The reason for each mechanism that has none."""
+    document: object
+    """The JSON that `--json` prints."""
     made_by: str
     """The command."""
 
@@ -47,207 +49,180 @@ class Growth:
 
     @property
     def quantity(self) -> str:
-        """What grows with it."""
+        """The quantity that is measured."""
         return str(self.rows[0]["quantity"])
 
     @property
-    def title(self) -> str:
-        """What the picture is of."""
-        return _title(self.rows[0])
-
-    @property
     def finding(self) -> str:
-        """How the quantity grows for each mechanism, in a line; for many, how many have which law."""
-        if len(self.rows) > MOST_NAMED:
-            laws = Counter(law(row) for row in self.rows)
-            said = ", ".join(f"{name} for {count}" for name, count in laws.most_common(MOST_NAMED))
-            return f"{self.title}: {said} of {len(self.rows)} mechanisms"
-        said = "; ".join(_grows(row) for row in self.rows)
-        return f"The {self.quantity} on {self.rows[0]['construction']} {said}"
+        """The law of each mechanism; of many mechanisms, how many have which law."""
+        if len(self.rows) > MAX_NAMED:
+            laws = Counter(describe_law(row) for row in self.rows)
+            counts = ", ".join(f"{name} for {count}" for name, count in laws.most_common(MAX_NAMED))
+            return f"{_title(self.rows[0])}: {counts} of {len(self.rows)} mechanisms"
+        laws_of_each = "; ".join(_describe_growth(row) for row in self.rows)
+        return f"The {self.quantity} on {self.rows[0]['construction']} {laws_of_each}"
 
     @property
     def sentences(self) -> list[str]:
-        """What was fixed, what each law is, and what the values rest on."""
+        """The fixed parameters, the law of each mechanism, and the evidence."""
         first = self.rows[0]
         return [
-            *fixed(first["parameters"], first["taken"]),
-            *(_sentence(row) for row in self.rows),
-            *(f"{name}: {why}." for name, why in self.without.items()),
+            *describe_fixed(first["parameters"], first["taken"]),
+            *(
+                f"{row['mechanism']}: {describe_law(row)}; {row['reason']}. {row['remark']}".strip()
+                for row in self.rows
+            ),
+            *(f"{name}: {reason}." for name, reason in self.refused.items()),
             *dict.fromkeys(f"{row['engine']}: {row['evidence']}." for row in self.rows),
         ]
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
-    return f"{row['mechanism']}: {law(row)}; {row['reason']}. {row['remark']}".strip()
+def _title(row: Row) -> str:
+    return f"{row['quantity']} on {row['construction']} against {row['parameter']}"
 
 
-def law(row: Mapping[str, Any]) -> str:
-    """The law in a few words."""
+def _exponent(row: Row) -> str:
+    return f"{row['exponent']:.3f}".rstrip("0").rstrip(".")
+
+
+def describe_law(row: Row) -> str:
+    """Return the law in a few words."""
     if row["power_law"] is None:
-        return "the points cannot tell the law"
+        return "the points do not determine the law"
     if not row["power_law"]:
         return f"not a power law ({row['form']})" if row["form"] else "not a power law"
     if row["form"] == "constant":
         return "constant"
-    exponent = f"{row['exponent']:.3f}".rstrip("0").rstrip(".")
-    whole = "." not in exponent
-    return f"{row['parameter']}{exponent.translate(RAISED)}" if whole else f"exponent {exponent}"
+    exponent = _exponent(row)
+    if "." in exponent:
+        return f"exponent {exponent}"
+    return f"{row['parameter']}{exponent.translate(RAISED)}"
 
 
-def _grows(row: Mapping[str, Any]) -> str:
-    """How the quantity grows for one mechanism, as the end of a sentence."""
+def _describe_growth(row: Row) -> str:
+    """Return the law of one mechanism as the end of a sentence."""
     if row["power_law"] is None:
-        return f"grows by a law that these points cannot tell for {row['mechanism']}"
+        return f"grows by a law that these points do not determine for {row['mechanism']}"
     if not row["power_law"]:
         form = f" ({row['form']})" if row["form"] else ""
         return f"follows no power law for {row['mechanism']}{form}"
     if row["form"] == "constant":
         return f"stays constant for {row['mechanism']}"
-    exponent = f"{row['exponent']:.3f}".rstrip("0").rstrip(".").replace("-", "−")
+    exponent = _exponent(row).replace("-", "−")
     return f"goes like {row['parameter']}^{exponent} for {row['mechanism']}"
 
 
-def keys(found: Growth) -> tuple[Key, ...]:
-    """The legend of the page."""
-    look = looks(row["mechanism"] for row in found.rows)
-    return tuple(
-        Key(f"{row['mechanism']}: {law(row)}", look[row["mechanism"]].colour, look[row["mechanism"]].dash)
-        for row in found.rows
-    )
-
-
-def _xy(row: Mapping[str, Any]) -> tuple[list[float], list[float]]:
-    values = row["values"]
-    return [float(value[row["parameter"]]) for value in values], [value[row["quantity"]] for value in values]
-
-
-def draw_on(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
-    """The values of every mechanism on matplotlib axes; `rows` as in Growth."""
-    look = looks(row["mechanism"] for row in rows)
+def chart(rows: Sequence[Row]) -> Chart:
+    """Return the values of every mechanism on two logarithmic axes."""
+    looks, first = choose_looks(row["mechanism"] for row in rows), rows[0]
+    parameter, quantity, series = first["parameter"], first["quantity"], []
     for row in rows:
-        (x, y), key = _xy(row), look[row["mechanism"]]
-        label = f"{row['mechanism']}: {law(row)}"
-        axes.plot(x, y, linewidth=1.2, markersize=3, label=label, **on_paper(key))
-        low, high = ([each[end] for each in row["values"]] for end in ("low", "high"))
-        if low != high:
-            axes.fill_between(x, low, high, color=key.colour, alpha=0.2, linewidth=0)
-    first = rows[0]
-    axes.set(xscale="log", yscale="log", xlabel=axis_label(first["parameter"]), ylabel=first["quantity"])
-    axes.set_title(_title(first), weight="normal")
-    axes.legend()
+        look, values = looks[row["mechanism"]], row["values"]
+        low, high = ([value[end] for value in values] for end in ("low", "high"))
+        is_noisy = low != high
+        series.append(
+            Series(
+                replace(look, label=f"{row['mechanism']}: {describe_law(row)}"),
+                [float(value[parameter]) for value in values],
+                [value[quantity] for value in values],
+                row["mechanism"],
+                low if is_noisy else None,
+                high if is_noisy else None,
+                is_noisy,
+            )
+        )
+    axes = ChartAxis(axis_label(parameter), log=True), ChartAxis(quantity, log=True)
+    return Chart(*axes, series, height=440, title=_title(first))
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    return f"{row['quantity']} on {row['construction']} against {row['parameter']}"
-
-
-def draw(found: Growth, kind: str) -> bytes:
-    """The values of every mechanism, as PNG, PDF or SVG."""
+def draw(rows: Sequence[Row]) -> Figure:
+    """Return the chart as a figure."""
     from matplotlib.figure import Figure
 
-    with static_style():
+    with paper_style():
         figure = Figure(figsize=(4.6, 3.4))
-        draw_on(figure.subplots(), found.rows)
-        return saved(figure, kind)
-
-
-def interactive(found: Growth) -> go.Figure:
-    """The same for the page."""
-    look = looks(row["mechanism"] for row in found.rows)
-    log = {"type": "log"}
-    figure = plot(axis_label(found.parameter), found.quantity, 440, xaxis=log, yaxis=log)
-    for row in found.rows:
-        (x, y), key = _xy(row), look[row["mechanism"]]
-        hover = f"{row['mechanism']}<br>{found.parameter} = %{{x:.6~g}}<br>{found.quantity} = %{{y:.9g}}"
-        figure.add_scatter(
-            x=x,
-            y=y,
-            name=row["mechanism"],
-            mode="lines+markers",
-            line={"color": key.colour, "width": 2.4, "dash": key.dash},
-            hovertemplate=f"{hover}<extra></extra>",
-        )
+        axes = figure.subplots()
+        draw_chart(axes, chart(rows))
+        axes.legend()
     return figure
 
 
-def columns(found: Growth) -> list[str]:
-    """The head of the table."""
-    return ["mechanism", found.parameter, "n used", found.quantity, "low", "high"]
+def columns(growth: Growth) -> list[str]:
+    """Return the head of the table."""
+    return ["mechanism", growth.parameter, "n used", growth.quantity, "low", "high"]
 
 
 def table(
-    found: Growth, spell: Callable[[Any], str], spell_axis: Callable[[Any], str] = str
+    growth: Growth, spell: Callable[[Any], str], spell_parameter: Callable[[Any], str] = str
 ) -> list[list[str]]:
-    """One line for each value of each mechanism."""
+    """Return one line for each value of each mechanism."""
     return [
         [
             str(row["mechanism"]),
-            spell_axis(each[found.parameter]),
-            "" if each["n_used"] is None else spell_axis(each["n_used"]),
-            *(spell(each[name]) for name in (found.quantity, "low", "high")),
+            spell_parameter(value[growth.parameter]),
+            "" if value["n_used"] is None else spell_parameter(value["n_used"]),
+            *(spell(value[name]) for name in (growth.quantity, "low", "high")),
         ]
-        for row in found.rows
-        for each in row["values"]
+        for row in growth.rows
+        for value in row["values"]
     ]
 
 
-def numbers(found: Growth) -> dict[str, Any]:
-    """The table of the page, without columns that repeat another one."""
-    values = [each for row in found.rows for each in row["values"]]
-    moved = any(value["n_used"] not in (None, value[found.parameter]) for value in values)
-    noisy = any(not value["low"] == value[found.quantity] == value["high"] for value in values)
-    shown = [True, True, moved, True, noisy, noisy]
+def page_table(growth: Growth) -> dict[str, Any]:
+    """Return the table of the page, without columns that repeat another one."""
+    values = [value for row in growth.rows for value in row["values"]]
+    is_moved = any(value["n_used"] not in (None, value[growth.parameter]) for value in values)
+    is_noisy = any(not value["low"] == value[growth.quantity] == value["high"] for value in values)
+    visible = [True, True, is_moved, True, is_noisy, is_noisy]
     return {
-        "columns": [*compress(columns(found), shown)],
-        "rows": [[*compress(row, shown)] for row in table(found, for_people, spelled_axis)],
+        "columns": [*compress(columns(growth), visible)],
+        "rows": [[*compress(row, visible)] for row in table(growth, for_people, spell_exactly)],
     }
 
 
-def spelled_axis(value: Any) -> str:
-    """A value of the parameter that grows: short where that is all of it.
+def spell_exactly(value: Any) -> str:
+    """Return a value of the parameter, in short notation only where that loses no digit.
 
-    >>> spelled_axis(10**9), spelled_axis(1234567), spelled_axis("1/3")
+    >>> spell_exactly(10**9), spell_exactly(1234567), spell_exactly("1/3")
     ('10⁹', '1234567', '1/3')
     """
-    exact = isinstance(value, int) and int(float(f"{value:.6g}")) == value
-    return for_people(value) if exact else str(value)
+    is_short = isinstance(value, int) and int(float(f"{value:.6g}")) == value
+    return for_people(value) if is_short else str(value)
 
 
-def as_csv(found: Growth) -> bytes:
-    """The table with every digit."""
+def as_csv(growth: Growth) -> bytes:
+    """Return the table with every digit."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*columns(found)])
-    writer.writerows(table(found, repr))
+    csv.writer(text, lineterminator="\n").writerows([columns(growth), *table(growth, repr)])
     return text.getvalue().encode()
 
 
-def page(found: Growth) -> str:
-    """Picture and numbers as a page of its own, which opens offline."""
-    return pages.page(
+def page(growth: Growth) -> str:
+    """Return the page: the chart and its numbers."""
+    return render_page(
         "curve.html.j2",
-        title=found.finding,
-        what="",
-        sentences=found.sentences,
-        image=draw(found, "png"),
-        keys=keys(found),
-        figure=interactive(found),
-        **numbers(found),
-        made_by=found.made_by,
+        ("chart",),
+        title=growth.finding,
+        description="",
+        sentences=growth.sentences,
+        image=save_small_png(draw(growth.rows)),
+        chart=chart(growth.rows),
+        **page_table(growth),
+        made_by=growth.made_by,
     )
 
 
-MAKERS: Mapping[str, Callable[[Growth], bytes]] = {
+WRITERS: Mapping[str, Callable[[Growth], bytes]] = {
     ".csv": as_csv,
-    ".html": lambda found: page(found).encode(),
-    ".json": lambda found: json_file(found.whole),
-    ".pdf": lambda found: draw(found, "pdf"),
-    ".png": lambda found: draw(found, "png"),
-    ".svg": lambda found: draw(found, "svg"),
+    ".html": lambda growth: page(growth).encode(),
+    ".json": lambda growth: json_file(growth.document),
+    ".pdf": lambda growth: save_figure(draw(growth.rows), "pdf"),
+    ".png": lambda growth: save_figure(draw(growth.rows), "png"),
+    ".svg": lambda growth: save_figure(draw(growth.rows), "svg"),
 }
-ENDINGS = tuple(MAKERS)
+SUFFIXES = tuple(WRITERS)
 
 
-def write(found: Growth, out: Path) -> None:
-    """In the form the ending of `out` names, whole or not at all."""
-    write_whole(out, MAKERS[out.suffix](found))
+def write(growth: Growth, out: Path) -> None:
+    """Write the file in the format of its suffix, whole or not at all."""
+    write_whole(out, WRITERS[out.suffix](growth))

@@ -1,4 +1,4 @@
-"""What a card and the atlas show of a mechanism on one construction."""
+"""The texts that cards and the atlas show of a mechanism on one construction."""
 
 from __future__ import annotations
 
@@ -9,83 +9,77 @@ from dataclasses import dataclass
 from separatrix.analysis.cards.card import Card
 from separatrix.analysis.cards.construction_result import ConstructionResult, NoConstructionResult
 from separatrix.core.numbers.spelling import whole_for_people
-from separatrix.pages.verdict_words import LETTERS, MARKS, RESCUES, probability
+from separatrix.pages.verdict_words import LETTERS, MARKS, RESCUES, short_probability
+
+MAX_LAW = 9
+"""Characters of a law in a narrow column."""
+WORST_FIRST = ("none", "blind", "saturated", "undecided", "partial", "distinguishes")
 
 
 @dataclass(frozen=True)
-class ShownStanding:
+class StandingText:
     """The texts of one cell; empty where there is no answer."""
 
     name: str
     """The construction."""
     word: str
     evidence: str
-    """The probability with its interval, and what stands behind it; or why there is none."""
+    """The probability with its interval and its evidence, or the reason why there is none."""
     p: str = ""
     growth: str = ""
     law: str = ""
-    """The growth in at most nine characters."""
+    """The growth of the margin in at most `MAX_LAW` characters."""
     bits: str = ""
     blind_from: str = ""
     letter: str = ""
-    """Of the word, or of who tells apart what this reader does not."""
+    """Of the verdict, or of the reader that tells apart what this one does not."""
 
 
-def shown(found: ConstructionResult | NoConstructionResult) -> ShownStanding:
-    """The cell of a standing."""
-    if isinstance(found, NoConstructionResult):
-        return ShownStanding(found.name, found.word, found.evidence, letter=LETTERS[found.word])
-    outcome = found.verdict.outcome
+def standing_text(standing: ConstructionResult | NoConstructionResult) -> StandingText:
+    """Return the texts of a standing."""
+    if isinstance(standing, NoConstructionResult):
+        return StandingText(standing.name, standing.word, standing.evidence, letter=LETTERS[standing.word])
+    outcome, rescue = standing.verdict.outcome, standing.rescue
     low, high = outcome.interval
-    where = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
-    rescued = "" if found.rescue is None else f"; {found.rescue.by.value}: {found.rescue.evidence}"
-    return ShownStanding(
-        name=found.name,
-        word=found.word,
-        evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}{rescued}",
-        letter=_letter(found),
-        p=f"{MARKS[found.point.kind]} {probability(outcome.distinguish)}",
-        growth=exponent(found),
-        law=exponent(found) if len(exponent(found)) < 10 else "other law",
-        bits=bits(found),
-        blind_from=blind_from(found),
+    interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
+    rescued = "" if rescue is None else f"; {rescue.by.value}: {rescue.evidence}"
+    has_rescue = rescue is not None and standing.word in ("blind", "saturated")
+    growth = describe_growth(standing)
+    return StandingText(
+        name=standing.name,
+        word=standing.word,
+        evidence=f"P = {outcome.distinguish:.6g}{interval}; {outcome.engine}: {outcome.evidence}{rescued}",
+        letter=RESCUES[rescue.by.value][0] if rescue is not None and has_rescue else LETTERS[standing.word],
+        p=f"{MARKS[standing.point.kind]} {short_probability(outcome.distinguish)}",
+        growth=growth,
+        law=growth if len(growth) <= MAX_LAW else "other law",
+        bits="" if math.isnan(standing.verdict.bits) else f"{standing.verdict.bits:.3g}",
+        blind_from=_describe_blindness(standing),
     )
 
 
-def _letter(found: ConstructionResult) -> str:
-    if found.rescue is None or found.word not in ("blind", "saturated"):
-        return LETTERS[found.word]
-    return RESCUES[found.rescue.by.value][0]
-
-
-WORST = ("none", "blind", "saturated", "undecided", "partial", "distinguishes")
-
-
-def worst_first(card: Card, others: Sequence[Card]) -> list[tuple[str, list[ShownStanding]]]:
-    """The cells of a card and of others by construction, those on which it fails first."""
-    columns = [{cell.name: shown(cell) for cell in each.constructions.values()} for each in (card, *others)]
+def sort_worst_first(card: Card, others: Sequence[Card]) -> list[tuple[str, list[StandingText]]]:
+    """Return the cells of a card and of others by construction, those on which it fails first."""
+    columns = [
+        {standing.name: standing_text(standing) for standing in one.constructions.values()}
+        for one in (card, *others)
+    ]
     rows = [(name, [column[name] for column in columns]) for name in columns[0]]
-    return sorted(rows, key=lambda row: WORST.index(row[1][0].word))
+    return sorted(rows, key=lambda row: WORST_FIRST.index(row[1][0].word))
 
 
-def exponent(found: ConstructionResult) -> str:
-    """How the margin grows with n: its power of n, or the name of its law."""
-    law = found.growth.law
+def describe_growth(standing: ConstructionResult) -> str:
+    """Return how the margin grows with n: its power of n, or the name of its law."""
+    law = standing.growth.law
     if law is None:
         return "–"
     return f"n^{law.exponent:+.2f}".replace("-", "−") if law.name == "power law" else law.name
 
 
-def bits(found: ConstructionResult) -> str:
-    """The significant bits needed, or nothing where the margin is not known."""
-    needed = found.verdict.bits
-    return "" if math.isnan(needed) else f"{needed:.3g}"
-
-
-def blind_from(found: ConstructionResult) -> str:
-    """The length from which on it is blind, about where that was sampled; or that none was found."""
-    start = found.blindness.blind_from_n
+def _describe_blindness(standing: ConstructionResult) -> str:
+    """Return the length from which on it is blind, with ≈ where that was sampled."""
+    start = standing.blindness.blind_from_n
     if start is None:
-        return f"none found up to {whole_for_people(found.blindness.blind_searched_to)}"
+        return f"none found up to {whole_for_people(standing.blindness.blind_searched_to)}"
     size = f"{start:,}" if start < 10**6 else f"{start:.3g}".replace("e+", "e")
-    return size if found.blindness.blind_from_n_is == "exact" else f"≈{size}"
+    return size if standing.blindness.blind_from_n_is == "exact" else f"≈{size}"

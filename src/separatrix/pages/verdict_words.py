@@ -1,4 +1,4 @@
-"""How verdicts look in tables and pictures: never by their colour alone."""
+"""Letters, colours and meanings of verdicts in tables and pictures."""
 
 LETTERS = {
     "distinguishes": "D",
@@ -16,7 +16,7 @@ COLOURS = {
     "undecided": "#d9d9d9",
     "none": "#ffffff",
 }
-"""Okabe and Ito's blue and orange, greys, and a brown."""
+"""Blue and orange of Okabe and Ito, greys, and a brown. A letter always stands beside a colour."""
 INKS = {
     "distinguishes": "#ffffff",
     "partial": "#000000",
@@ -40,42 +40,39 @@ CHOICE_LETTERS = {
     "not known": "·",
     "contradiction": "!",
 }
-"""Of what a mechanism sees, with what number formats, proofs, weights and training add to verdicts."""
+"""Letters of a choice: verdicts, and what number formats, proofs, weights and training add to them."""
 RESCUES = {
-    "another threshold": ("T", "not with this threshold: another one tells them apart"),
-    "a linear reader": (
-        "R",
-        "not with this reader: a linear one tells them apart, without noise",
-    ),
-    "no reader": ("X", "no reader tells them apart: D0 and D1 have equal rows, proved"),
+    "another threshold": ("T", "not with this threshold; another one tells them apart"),
+    "a linear reader": ("R", "not with this reader; a linear one tells them apart, without noise"),
+    "no reader": ("X", "no reader tells them apart: D0 and D1 give equal rows, which is proved"),
 }
-"""The letters of blind cells of which more is known."""
+"""Letters of cells where this reader fails and it is known whether another one does not."""
 MARKS = {"certified": "≡", "closed": "=", "sampled": "~"}
-MARKED = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
+MARKS_LEGEND = ", ".join(f"{mark} {kind}" for kind, mark in MARKS.items())
 MEANINGS = {
     "distinguishes": "tells D0 from D1: P ≥ 0.99",
-    "partial": "some of the time",
-    "blind": "to this reader, P ≤ 0.01",
+    "partial": "P between 0.01 and 0.99",
+    "blind": "this reader does not tell D0 from D1, P ≤ 0.01",
     "saturated": "this reader fires on both D0 and D1, P ≤ 0.01",
     "undecided": "the draws do not decide",
     "none": "no engine answers here",
 }
 
 
-def spelled(word: str) -> str:
-    """A verdict as people read it.
+def verdict_name(word: str) -> str:
+    """Return a verdict as people read it.
 
-    >>> spelled("blind"), spelled("none")
+    >>> verdict_name("blind"), verdict_name("none")
     ('blind', 'not computed')
     """
     return "not computed" if word == "none" else word
 
 
-def probability(p: float) -> str:
-    """P in at most four characters, never rounded to certainty.
+def short_probability(p: float) -> str:
+    """Return P in at most four characters, never rounded to certainty.
 
-    >>> probability(0.99976), probability(0.5), probability(1e-6), probability(0), probability(1)
-    ('>.99', '.50', '<.01', '0', '1')
+    >>> [short_probability(p) for p in (0.99976, 0.5, 1e-6, 0, 1)]
+    ['>.99', '.50', '<.01', '0', '1']
     """
     if p in (0, 1):
         return f"{p:g}"

@@ -17,8 +17,8 @@ from separatrix.core.errors import UsageError
 from separatrix.exact.reader import FourLayerNetwork, fires
 from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import mechanism_named
-from separatrix.pages.drawing import saved
 from separatrix.pages.illustration import draw
+from separatrix.pages.paper import save_figure
 
 SAMPLED = "rough"
 """Its verdict takes seconds, and is partial."""
@@ -99,7 +99,7 @@ def test_it_fits_a_terminal(found: Illustration, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("name", ["spike", "duplication", "rough"])
 def test_it_is_drawn(name: str) -> None:
     figure = draw(illustrate(name))
-    assert saved(figure, "svg").startswith(b"<?xml")
+    assert save_figure(figure, "svg").startswith(b"<?xml")
 
 
 def test_list_shows_it_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from separatrix.analysis.evidence.estimates import PairedDifference, SeedSummary
 from separatrix.analysis.evidence.experiments import learn_plan, read_plan_experiments
 from separatrix.analysis.evidence.training_result import MechanismEvidence, SeedRun, TrainingResult
 from separatrix.core.errors import UsageError
-from separatrix.pages.learned import page
+from separatrix.pages.learned.markdown import evidence_table
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.plan_toml import PlanError
 from separatrix.sweeps.store import results
@@ -93,7 +93,7 @@ def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: 
     again = learn_plan(read_plan(TINY), url)
     assert results(url, kind="training").height == runs.height
     assert [part.as_json() for part in again.parts] == [part.as_json() for part in found.parts]
-    text = page.table.markdown(found.parts, "separatrix learn --plan tiny")
+    text = evidence_table(found.parts, "separatrix learn --plan tiny")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 2 * len(every)
     for each in every:

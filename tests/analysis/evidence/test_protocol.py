@@ -17,7 +17,7 @@ from separatrix.analysis.evidence.training_result import ReportPart
 from separatrix.cli.application import run as typed
 from separatrix.cli.learn import ending_early
 from separatrix.core.errors import UsageError
-from separatrix.pages.learned.page import ledger, page
+from separatrix.pages.learned.page import page, predictions_section
 from separatrix.sweeps.store import results
 
 TINY = {"n": 8, "steps": 20, "every": 10, "width": 8, "batch": 8, "validation": 64, "tests": 200}
@@ -205,7 +205,9 @@ def test_a_small_report_has_every_figure_and_holds_predictions_against_training(
     assert len(asked) == len(set(asked)), "what two questions ask counts once"
     (tuned,) = found.parts[1].results[0].mechanisms
     assert len(tuned.tuned_seeds) == 2
-    printed = page("What was learned", found.parts, "separatrix learn", ledger(found.predictions))
+    printed = page(
+        "What was learned", found.parts, "separatrix learn", predictions_section(found.predictions)
+    )
     assert "rank correlation" in printed
     assert printed.count("<img") == printed.count("data:image/png") == 1 + 2 + 4 * 3 + 2
     for said in ("softmax − elu", "2 runs from the witness", "as good as the best", "[0.00, 0.71]"):

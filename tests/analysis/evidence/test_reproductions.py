@@ -32,7 +32,7 @@ from separatrix.cli.application import run as typed
 from separatrix.core.errors import UsageError
 from separatrix.mechanisms import mechanism_named
 from separatrix.pages.learned.page import page
-from separatrix.pages.learned.reproduced import markdown, number, section
+from separatrix.pages.learned.published import number_text, published_section, published_table
 from separatrix.sweeps.store import results
 from sweep_tools import Inline
 
@@ -106,7 +106,7 @@ def documented() -> dict[str, tuple[str, str, str]]:
 @pytest.mark.parametrize("each", PUBLISHED, ids=lambda each: each.name)
 def test_the_documented_verdict_is_the_rule_applied_to_the_documented_numbers(each: PublishedNumber) -> None:
     published, shown, verdict = documented()[each.name]
-    assert published == number(each.value)
+    assert published == number_text(each.value)
     numbers = [float(x) for x in re.findall(r"-?[\d.]+(?:e-\d+)?", shown)]
     ours = OurNumber(numbers[0], (numbers[1], numbers[2]) if numbers[1:] else None) if numbers else None
     assert judge_agreement(each, ours)[0].value == verdict
@@ -231,11 +231,11 @@ def test_an_entry_whose_runs_fail_is_not_computed_and_the_others_are(
 
 def test_the_page_has_each_entry_with_its_command(inline: Inline, url: str) -> None:
     found = measure_published(["s5-factors", "gradient-step", "recall-rates"], store=url)
-    shown = page("Published", (), "separatrix learn --published", [section(found)])
+    shown = page("Published", (), "separatrix learn --published", [published_section(found)])
     assert "separatrix learn --published s5-factors" in shown
     assert "agrees if the published value lies in our interval" in shown
     assert "2 agrees, 1 not computed." in " ".join(shown.split())
-    text = markdown(found)
+    text = published_table(found)
     assert "| `s5-factors` |" in text
     assert text.endswith("\n3 published numbers: 2 agrees, 1 not computed.\n")
 

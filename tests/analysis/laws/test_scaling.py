@@ -21,7 +21,7 @@ from separatrix.cli.application import app
 from separatrix.core.parameters import UsageError
 from separatrix.exact.engines import EngineRefusal, dense, solve
 from separatrix.mechanisms import examples, mechanism_named
-from separatrix.pages.scaling import ENDINGS
+from separatrix.pages.scaling import SUFFIXES
 
 REST = {name: value for name, value in BASE.items() if name != "n"}
 LONG = "1e3:1e9:7:log"
@@ -350,7 +350,7 @@ def test_the_library_has_the_same() -> None:
 
 def test_growth_is_written_in_every_form(tmp_path: Path) -> None:
     words = ["scaling", "spike", "softmax,linear,power:beta=4", f"n={LONG}"]
-    for ending in ENDINGS:
+    for ending in SUFFIXES:
         out = tmp_path / f"growth{ending}"
         done = CliRunner().invoke(app, [*words, "--out", str(out)])
         assert done.exit_code == 0, done.output

@@ -29,8 +29,8 @@ from separatrix.exact.engines import EngineRefusal, Sampling, certified, closed
 from separatrix.exact.engines.outcome import side_of_fractions
 from separatrix.exact.verdicts.certificate import digest
 from separatrix.mechanisms import Softmax
-from separatrix.pages.maps import CURVE_ENDINGS, write_curve
 from separatrix.pages.maps.curve import as_csv, made_by
+from separatrix.pages.plots import suffixes
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WORDS = [f"{name}={value}" for name, value in FIXED.items()]
@@ -314,8 +314,8 @@ def test_a_curve_has_a_boundary_for_every_value(tmp_path: Path) -> None:
     assert rows[0] == "n,lo,hi,direction,certified,a1(a1+b+c) = 1"
     assert len(rows) == 4
     assert made_by(curve).endswith("--over n=1e3:1e9:3:log")
-    for ending in CURVE_ENDINGS:
-        write_curve(curve, tmp_path / f"curve{ending}")
+    for ending in suffixes("boundary_curve"):
+        curve.save(tmp_path / f"curve{ending}")
         assert (tmp_path / f"curve{ending}").stat().st_size > 100
 
 

@@ -18,10 +18,10 @@ from expectations import run
 from separatrix.analysis import maps
 from separatrix.analysis.laws import scaling
 from separatrix.analysis.maps import BoundaryCurve, boundary
+from separatrix.pages import bundle
+from separatrix.pages.maps import captions
 from separatrix.pages.maps import curve as curves
-from separatrix.pages.maps import write_curve, write_map
-from separatrix.pages.maps.heatmap import interactive
-from separatrix.pages.pages import asset
+from separatrix.pages.maps.figure import map_figure
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WITHOUT_D = {name: value for name, value in FIXED.items() if name != "d"}
@@ -42,7 +42,7 @@ def test_a_curve_over_n_has_the_n_that_were_used() -> None:
     found = over_n()
     assert found.over.values == (2000, 2700, 3300, 4000)
     assert [row["n"] for row in table(found)] == ["2000", "2700", "3300", "4000"]
-    assert curves.series(found)["crossing"][0].tolist() == [2000, 2700, 3300, 4000]
+    assert curves.chart(found).series[0].x == [2000, 2700, 3300, 4000]
     for value, each in zip(found.over.values, found.curve, strict=True):
         assert each.lengths == [value]
         again = sx.boundary("spike", "softmax", **FIXED, a1="0.5:1.5", n=value, scan=11, tolerance="1e-3")
@@ -60,7 +60,7 @@ def test_a_curve_over_n_has_the_n_that_were_used() -> None:
 def test_the_page_and_the_text_of_a_curve_say_the_n_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_curve(over_n(), tmp_path / "curve.html")
+    over_n().save(tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text()
     assert MOVED in page
     assert "<h1>softmax on spike passes P = 0.5 at a1 = " in page
@@ -93,9 +93,8 @@ def test_a_curve_over_d_has_a_column_with_the_n_used() -> None:
     ]
     assert "n=1001 asked for" in curves.sentences(found)[0]
     assert found.length_remark in curves.sentences(found)
-    figure = curves.interactive(found)
-    assert list(figure.data[0].customdata) == ["1000", "1001", "1005", "1008"]
-    assert "n used = %{customdata}" in figure.data[0].hovertemplate
+    texts = curves.chart(found).series[0].texts
+    assert texts == ["n used = 1000", "n used = 1001", "n used = 1005", "n used = 1008"]
 
 
 def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,46 +138,22 @@ def a_map() -> Any:
     return maps.map("spike", ["softmax"], {**FIXED, "a1": "0.5:1.5:3", "n": "2000:4000:4"})
 
 
-def test_pointing_at_a_cell_of_a_map_says_the_n_used(tmp_path: Path) -> None:
-    found = a_map()
-    template = interactive(found, found.layers[0]).data[0].hovertemplate
-    assert "n asked for ≈ %{y" in template
-    assert "n used = %{customdata}" in template
-    write_map(found, tmp_path / "map.html")
-    cells = json.loads((tmp_path / "map.html").read_text().split('id="cells">')[1].split("</script>")[0])
-    assert cells["n"] == [["2000"], ["2700"], ["3300"], ["4000"]]
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="no node to run the script of a page with")
-def test_the_script_of_a_map_puts_the_n_used_under_the_pointer() -> None:
-    """The page's script with a document of its own: what Plotly gets to show, and the command below."""
-    cells = {
-        "construction": "spike",
-        "names": ["a1", "n"],
-        "x": ["0.5", "1"],
-        "y": ["2000", "2667"],
-        "n": [["2000"], ["2700"]],
-        "own": [],
-        "rest": ["d=102"],
-        "panels": [{"mechanisms": ["softmax"], "log": False, "middle": None}],
-    }
-    stage = f"""
-    var texts = {{cells: {json.dumps(json.dumps(cells))}, "plot-0": '{{"data": [{{}}], "layout": {{}}}}'}};
-    var code = {{}}, prints = {{}}, given = null;
-    var below = {{querySelector: function (what) {{ return what === "code" ? code : prints; }}}};
-    var place = {{dataset: {{source: "plot-0", cells: "0"}}, on: function () {{}}}};
-    var ignore = function () {{}};
-    var window = {{matchMedia: function () {{ return {{matches: false}}; }}, addEventListener: ignore}};
-    var document = {{
-      getElementById: function (id) {{ return texts[id] ? {{textContent: texts[id]}} : below; }},
-      querySelectorAll: function () {{ return [place]; }}
-    }};
-    var Plotly = {{newPlot: function (_, data) {{ given = data[0].customdata; }}}};
-    {asset("plots.js")}
-    console.log(JSON.stringify([given, code.textContent]));
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_pointing_at_a_cell_of_a_map_gives_the_n_used() -> None:
+    """The script of a page gives the rounded n of a cell, in its reading and in its command."""
+    heading = map_figure(a_map()).describe()
+    assert heading["n_used"] == [["2000"], ["2700"], ["3300"], ["4000"]]
+    folder = bundle.STATIC.joinpath("js")
+    script = f"""
+    globalThis.window = {{ addEventListener() {{}}, matchMedia: () => ({{ matches: false }}) }};
+    const heading = {json.dumps(heading)};
+    const {{ cellCommands }} = await import("file://{folder}/map-figure.js");
+    const {{ valuesAt }} = await import("file://{folder}/map-data.js");
+    const cell = {{ column: 1, row: 1 }};
+    console.log(JSON.stringify([valuesAt(heading, cell), cellCommands(heading, cell)]));
     """
-    done = subprocess.run(["node", "-e", stage], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [
-        [["2000", "2000"], ["2700", "2700"]],
-        "separatrix verdict spike softmax a1=1 n=2700 d=102",
-    ]
+    words = ["node", "--input-type=module", "-e", script]
+    process = subprocess.run(words, capture_output=True, text=True, check=True)
+    values, commands = json.loads(process.stdout)
+    assert values == {"a1": "1", "n": "2700"}
+    assert commands == [captions.command(a_map(), 0, (1, 1))]

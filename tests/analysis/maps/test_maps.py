@@ -33,8 +33,11 @@ from separatrix.core.parameters.ranges import read_counted
 from separatrix.exact.engines import Sampling, certified
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.verdicts import verdict
-from separatrix.pages.maps import MAP_ENDINGS, captions, heatmap, write_map
-from separatrix.pages.maps.page import map_page
+from separatrix.pages.maps import captions
+from separatrix.pages.maps.figure import PlaneAxis, map_figure
+from separatrix.pages.maps.page import draw_result, map_page
+from separatrix.pages.maps.picture import zero_lines
+from separatrix.pages.plots import suffixes
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WORDS = [f"{name}={value}" for name, value in FIXED.items()]
@@ -208,12 +211,12 @@ def test_bits_are_infinite_where_nothing_differs() -> None:
 
 def write(found: Map, folder: Path, ending: str) -> Path:
     out = folder / f"map{ending}"
-    write_map(found, out)
+    found.save(out)
     assert [path.name for path in folder.iterdir()] == [out.name]
     return out
 
 
-@pytest.mark.parametrize("ending", MAP_ENDINGS)
+@pytest.mark.parametrize("ending", suffixes("map"))
 def test_every_ending_can_be_written(ending: str, tmp_path: Path) -> None:
     assert write(small(), tmp_path, ending).stat().st_size > 500
 
@@ -252,7 +255,7 @@ def test_the_page_begins_with_what_was_found() -> None:
     assert captions.finding(elsewhere) == "Linear attention is blind everywhere on this map"
     bits = sx.map("spike", "linear", a1="0.5:1.5:4", n="1e3:1e9:3:log", of="bits")
     low, high = (for_people(float(end(bits.layers[0].values)), 3) for end in (np.min, np.max))
-    assert captions.finding(bits) == f"Linear takes {low} to {high} bits"
+    assert captions.finding(bits) == f"Linear needs {low} to {high} bits"
 
 
 def test_the_page_is_whole_and_knows_every_cell(tmp_path: Path) -> None:
@@ -261,20 +264,24 @@ def test_the_page_is_whole_and_knows_every_cell(tmp_path: Path) -> None:
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)=["']https?:""", text.split("</main>")[0])
     assert found.length_remark in text
-    cells = json.loads(text.split('id="cells">')[1].split("</script>")[0])
-    assert cells["n"] == [["1000"], ["102600"], ["10131600"], ["1e9"]]
-    assert cells["names"] == ["a1", "n"]
-    assert cells["rest"] == ["d=102", "m=12", "a0=0.01", "b=0.2", "c=0.1"]
+    heading = json.loads(text.split('type="application/json" id="map">')[1].split("</script>")[0])["heading"]
+    assert heading["n_used"] == [["1000"], ["102600"], ["10131600"], ["1e9"]]
+    assert [axis["name"] for axis in heading["axes"]] == ["a1", "n"]
+    fixed = [["d", "102"], ["m", "12"], ["a0", "0.01"], ["b", "0.2"], ["c", "0.1"]]
+    assert heading["place"]["words"][2:] == fixed
     assert "a1(a1+b+c) = 1 [ours]" in text
     assert "separatrix map spike softmax,linear a1=0.5:1.5:5" in text
 
 
 def test_the_known_boundary_is_drawn_where_it_lies() -> None:
     found = sx.map("spike", "softmax", **FIXED | {"b": "0.1:0.5:51", "a1": "0.5:1.5:101", "n": 10**6})
-    drawn = heatmap.lines(found, found.layers[0])
-    ((b, a1),) = drawn["a1(a1+b+c) = 1 [ours]"]
+    axes = PlaneAxis.of(found.x), PlaneAxis.of(found.y)
+    (panel,) = map_figure(found).panels
+    assert panel.formula is not None
+    assert panel.formula["formula"] == "a1(a1+b+c) = 1"
+    ((b, a1),) = zero_lines(*axes, panel.numbers["formula"])
     assert np.allclose(a1 * (a1 + b + 0.1), 1, atol=1e-3)
-    ((b, a1),) = drawn["P = 1/2"]
+    ((b, a1),) = zero_lines(*axes, panel.shown - 0.5)
     assert (a1 * (a1 + b + 0.1) < 1).all()
 
 
@@ -285,15 +292,17 @@ def test_the_lines_of_number_formats_lie_where_their_bits_run_out(tmp_path: Path
         "n": "1e3:1e18:61:log",
     }
     found = sx.map("spike", "linear", plane, of="bits")
-    drawn, shared, a0 = heatmap.lines(found, found.layers[0]), 0.3, 0.01
-    assert [*drawn] == ["bfloat16, 8 bits", "float16, 11 bits", "float32, 24 bits", "float64, 53 bits"]
-    for name, pieces in drawn.items():
+    figure, shared, a0 = map_figure(found), 0.3, 0.01
+    names = ["bfloat16, 8 bits", "float16, 11 bits", "float32, 24 bits", "float64, 53 bits"]
+    assert [*figure.levels] == names
+    for name, level in figure.levels.items():
+        pieces = zero_lines(figure.x, figure.y, figure.panels[0].shown - level)
+        assert pieces
         for a1, n in ((x, y) for xs, ys in pieces for x, y in zip(xs, ys, strict=True)):
             one, none = (a * (w := (a + shared) / shared) / (w + n - 1) for a in (a1, a0))
             assert math.log2((shared + one) / (one - none)) == pytest.approx(int(name.split()[1]), abs=0.02)
-    assert [*heatmap.written(drawn)] == ["bfloat16", "float16", "float32", "float64"]
-    write_map(found, tmp_path / "bits.png")
-    assert "float64" in heatmap.interactive(found, found.layers[0]).to_json()
+    texts = [text.get_text() for text in draw_result(found).axes[0].texts]
+    assert texts == ["bfloat16", "float16", "float32", "float64"]
 
 
 def test_text_fits_eighty_columns(

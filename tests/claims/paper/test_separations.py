@@ -16,7 +16,7 @@ from separatrix.claims.paper.separations import (
 )
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.pages.reproduction_page import separations as section
+from separatrix.pages.reproduction_page import separations_section
 
 FEW = ("softmax", "linear", UNNORMALISED)
 
@@ -93,7 +93,7 @@ def test_rows_are_json(rows: list[PaperSeparation]) -> None:
 def test_the_section_shows_every_answer_and_every_win(
     answers: list[PointAnswer], rows: list[PaperSeparation]
 ) -> None:
-    page_section = section(answers)
+    page_section = separations_section(answers)
     markup = page_section.body
     assert markup.count("<b ") == len(answers)
     assert len(re.findall('<span(?: class="proved")? title=', markup)) == len(rows)
@@ -106,4 +106,4 @@ def test_the_section_shows_every_answer_and_every_win(
 
 
 def test_nothing_is_claimed_of_nothing() -> None:
-    assert section([]).title.endswith("no mechanism of the linear family beats softmax")
+    assert separations_section([]).title.endswith("no mechanism of the linear family beats softmax")

@@ -16,7 +16,6 @@ from separatrix.cli.verdict import view
 from separatrix.core.numbers.json import json_text
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.verdicts import Verdict, verdict
-from separatrix.pages.maps import write_map
 
 
 def refuse(constant: str) -> None:
@@ -70,6 +69,6 @@ def test_taylor_of_high_order_has_its_margin(n: str) -> None:
 
 def test_maps_of_bits_where_margins_are_negative_or_nothing(tmp_path: Path) -> None:
     found = maps.map("parity", ["power:beta=4"], {"n": "8:32:2", "m": "1:12:2", "a": "0.1"}, of="bits")
-    write_map(found, tmp_path / "map.json")
+    found.save(tmp_path / "map.json")
     read((tmp_path / "map.json").read_text())
     assert significant_bits(np.array([2.0, 2.0]), np.array([-0.5, 0.0])).tolist() == [2.0, math.inf]

@@ -1,4 +1,4 @@
-"""The figures: each file has its drawing for paper and its interactive form."""
+"""The figures of the reproduction."""
 
 from separatrix.pages.figures import attention, hoeffding, line, margin, phase, sweeps
 

@@ -1,1 +1,1 @@
-"""The page of what was learned."""
+"""Trained evidence as pages, pictures and Markdown."""

@@ -1,101 +1,140 @@
-"""A map on paper: PNG, PDF and SVG."""
+"""Maps on paper."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.analysis.maps import Layer, Map
-from separatrix.pages.drawing import INK, saved, static_style
-from separatrix.pages.maps import captions, heatmap
+import numpy as np
+
+from separatrix.pages.looks import INK, print_colour
+from separatrix.pages.maps.figure import MapFigure, MapPanel, PlaneAxis
+from separatrix.pages.maps.scales import FORMAT_LEVELS, Array, ColourScale
+from separatrix.pages.paper import colour_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-
-def draw(found: Map, kind: str) -> bytes:
-    """The map as PNG, PDF or SVG."""
-    with static_style():
-        return saved(figure(found), kind)
+WHITE = "#ffffff"
+DASHES = ((1, 1.2), (4, 2), (6, 2, 1, 2), ())
+"""Of the lines at levels, in pictures."""
 
 
-def panel(axes: Axes, found: Map, layer: Layer) -> tuple[QuadMesh, heatmap.ColourScale]:
-    """One mechanism's values as colours with what they stand for, and the lines over them."""
-    values, scale = heatmap.drawn(found, layer)
+def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
+    """Draw a panel on matplotlib axes: the cells, and the lines over them."""
+    x, y, scale = figure.x, figure.y, panel.scale
     image = axes.pcolormesh(
-        found.x.floats,
-        found.y.floats,
-        scale.shade(values),
+        x.values,
+        y.values,
+        scale.shade(panel.shown),
         vmin=scale.low,
         vmax=scale.high,
-        cmap=scale.colours,
+        cmap=colour_map(scale.ramp),
         shading="nearest",
         rasterized=True,
     )
-    _finish(axes, found, layer)
-    return image, scale
-
-
-def figure(found: Map) -> Figure:
-    """The panels side by side with one colour bar; to be drawn and saved in the static style."""
-    from matplotlib.figure import Figure
-
-    layers = found.panels
-    columns = min(len(layers), 3)
-    rows = -(-len(layers) // columns)
-    drawn = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))
-    panels = drawn.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axes in panels.flat[len(layers) :]:
-        axes.set_visible(False)
-    images: dict[heatmap.ColourScale, tuple[Any, list[Axes]]] = {}
-    for axes, layer in zip(panels.flat, layers, strict=False):
-        image, scale = panel(axes, found, layer)
-        images.setdefault(scale, (image, []))[1].append(axes)
-    for axes in panels[:, 0]:
-        axes.set_ylabel(heatmap.axis_label(found.y.name))
-    for scale, (image, beside) in images.items():
-        bar = drawn.colorbar(
-            image, ax=beside if len(images) > 1 else panels, label=scale.label, aspect=28, pad=0.02
+    axes.set(
+        xscale="log" if x.log else "linear",
+        yscale="log" if y.log else "linear",
+        title=textwrap.fill(panel.title, 34),
+        xlabel=x.label,
+        ylabel=y.label,
+    )
+    axes.grid(visible=False)
+    levels = figure.levels if panel.coloured == "values" else {}
+    for dash, (name, level) in zip(DASHES, levels.items(), strict=False):
+        _draw_contour(axes, figure, panel.shown - level, name, dash, is_labelled=len(levels) > 1)
+    if panel.formula is not None:
+        name = f"{panel.formula['formula']} {panel.formula['tag']}"
+        _draw_contour(axes, figure, panel.numbers["formula"], name, ())
+    for line in panel.lines:
+        _draw_line(
+            axes,
+            line.x,
+            line.y,
+            line.look.label,
+            tuple(0.5 * part for part in line.look.dash),
+            line.look.colour,
         )
-        bar.outline.set_visible(False)
-    named = {
-        name: line
-        for axes in panels.flat
-        for line, name in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    if named:
-        drawn.legend(
-            named.values(), named.keys(), loc="outside lower center", ncols=len(named), handlelength=3
-        )
-    drawn.suptitle(captions.fixed_words(found), size=7, x=0.01, ha="left")
-    return drawn
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
+    return image
 
 
-def _finish(axes: Axes, found: Map, layer: Layer) -> None:
-    """Scales, title and lines of one panel."""
+def _draw_contour(
+    axes: Axes, figure: MapFigure, values: Array, name: str, dash: Sequence[float], is_labelled: bool = False
+) -> None:
+    """Draw the zeros of `values`, which lie between cells."""
+    pieces = zero_lines(figure.x, figure.y, values)
+    for place, (x, y) in enumerate(pieces):
+        _draw_line(axes, x, y, "" if place else name, dash)
+    if is_labelled and pieces:
+        x, y = max(pieces, key=lambda piece: len(piece[0]))
+        box = {"boxstyle": "round,pad=0.15", "facecolor": print_colour(INK), "edgecolor": "none"}
+        style: dict[str, Any] = {"color": "white", "size": 6.5, "ha": "center", "va": "center", "bbox": box}
+        axes.text(x[len(x) // 2], y[len(y) // 2], name.partition(",")[0], clip_on=True, **style)
+
+
+def _draw_line(axes: Axes, x: Array, y: Array, name: str, dash: Sequence[float], colour: str = WHITE) -> None:
     from matplotlib.patheffects import withStroke
 
-    axes.set(
-        xscale="log" if found.x.log else "linear",
-        yscale="log" if found.y.log else "linear",
-        title=textwrap.fill(heatmap.panel_title(found, layer), 34),
-        xlabel=heatmap.axis_label(found.x.name),
-    )
-    axes.grid(False)
-    lines = heatmap.lines(found, layer)
-    for name, pieces in lines.items():
-        for i, (x, y) in enumerate(pieces):
-            axes.plot(
-                x,
-                y,
-                color="white",
-                linestyle=(0, (1, 1.2)) if name.startswith("P =") else "-",
-                linewidth=1.6,
-                label=name if i == 0 and name not in heatmap.FORMAT_LINES else None,
-                path_effects=[withStroke(linewidth=2.8, foreground=INK)],
-            )
-    for name, (x_at, y_at) in heatmap.written(lines).items():
-        box = {"boxstyle": "round,pad=0.15", "facecolor": INK, "edgecolor": "none"}
-        axes.text(x_at, y_at, name, color="white", size=6.5, ha="center", va="center", bbox=box, clip_on=True)
+    rim = withStroke(linewidth=2.8, foreground=print_colour(INK))
+    style: Any = (0, tuple(dash)) if dash else "-"
+    effects = [rim] if colour == WHITE else []
+    axes.plot(x, y, color=colour, linestyle=style, linewidth=1.6, label=name or None, path_effects=effects)
+
+
+def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, Array]]:
+    """Return the lines on which `values` is zero, in pieces."""
+    from matplotlib.figure import Figure
+
+    values = np.where(np.isfinite(values), values, np.nan)
+    if not (np.nanmin(values, initial=0) < 0 < np.nanmax(values, initial=0)):
+        return []
+    across, up = (np.log10(axis.values) if axis.log else axis.values for axis in (x, y))
+    contours = Figure().subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
+    pieces = [np.asarray(piece) for piece in contours.allsegs[0] if len(piece) > 1]
+    return [
+        (10 ** piece[:, 0] if x.log else piece[:, 0], 10 ** piece[:, 1] if y.log else piece[:, 1])
+        for piece in pieces
+    ]
+
+
+def draw_map(figure: MapFigure, caption: str = "") -> Figure:
+    """Return the panels side by side with their colour bars, in the style of paper."""
+    from matplotlib.figure import Figure
+
+    columns = min(len(figure.panels), 3)
+    rows = -(-len(figure.panels) // columns)
+    drawing = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))
+    grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[len(figure.panels) :]:
+        axes.set_visible(False)
+    images: dict[ColourScale, tuple[Any, list[Axes]]] = {}
+    for axes, panel in zip(grid.flat, figure.panels, strict=False):
+        image = draw_panel(axes, figure, panel)
+        images.setdefault(panel.scale, (image, []))[1].append(axes)
+    for axes in grid[:, 1:].flat:
+        axes.set_ylabel("")
+    for scale, (image, beside) in images.items():
+        where = beside if len(images) > 1 else grid
+        bar = drawing.colorbar(image, ax=where, label=bar_label(scale), aspect=28, pad=0.02)
+        bar.outline.set_visible(False)
+    entries = {
+        label: line
+        for axes in grid.flat
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        if label not in FORMAT_LEVELS
+    }
+    if entries:
+        names, count = list(entries), len(entries)
+        drawing.legend(entries.values(), names, loc="outside lower center", ncols=count, handlelength=3)
+    drawing.suptitle(caption, size=7, x=0.01, ha="left")
+    return drawing
+
+
+def bar_label(scale: ColourScale) -> str:
+    """Return the label of a colour bar in a picture, whose ticks are logarithms where the scale is."""
+    return f"log₁₀ of the {scale.label}" if scale.log else scale.label

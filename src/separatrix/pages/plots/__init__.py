@@ -1,1 +1,112 @@
-"""How each kind of result is drawn and saved: a module for each, called as its kind."""
+"""Drawing results with matplotlib, and writing them to files.
+
+`separatrix/__init__.py` registers this module as the renderer of results (`core.rendering`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from separatrix.core.errors import UsageError
+from separatrix.core.files.writing import require_writable, write_whole
+from separatrix.core.numbers.json import json_file
+from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
+from separatrix.core.result import Result
+from separatrix.pages.paper import PICTURES, paper_style, save_figure
+from separatrix.pages.plots.registry import DRAWINGS, Drawing
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+TABLES = (".json", ".csv", ".parquet")
+
+
+def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
+    """Draw on these axes, or on new ones, and return them; several panels take and return several axes."""
+    drawing = DRAWINGS[result.kind]
+    count = drawing.panels(result)
+    if count == 0:
+        raise UsageError(f"there is no picture of this {type(result).__name__}; to_frame() has its rows")
+    if ax is None:
+        return _plot_on_new_axes(result, drawing, count)
+    from matplotlib.axes import Axes
+
+    targets = [ax] if isinstance(ax, Axes) else list(np.ravel(np.array(ax, dtype=object)))
+    stray = next((target for target in targets if not isinstance(target, Axes)), None)
+    if stray is not None:
+        raise UsageError(f"plot draws on matplotlib axes, and {type(stray).__name__} is something else")
+    if len(targets) != count:
+        panels = "1 panel" if count == 1 else f"{count} panels"
+        raise UsageError(f"this has {panels}; give as many axes in a list, not {len(targets)}")
+    for panel, axes in enumerate(targets):
+        drawing.draw(result, panel, axes)
+    return ax
+
+
+def _plot_on_new_axes(result: Result, drawing: Drawing, count: int) -> Any:
+    from matplotlib.figure import Figure
+
+    width, height = drawing.size(result)
+    with paper_style():
+        axes = Figure(figsize=(width * count, height)).subplots(1, count)
+        for panel in range(count):
+            drawing.draw(result, panel, axes if count == 1 else axes[panel])
+    return axes
+
+
+def suffixes(kind: str) -> tuple[str, ...]:
+    """Return the suffixes of the files that results of a kind can be written to."""
+    drawing = DRAWINGS[kind]
+    pictures = PICTURES if drawing.has_picture else ()
+    return tuple(dict.fromkeys((*TABLES, *pictures, *drawing.files)))
+
+
+def write(result: Result, out: Path) -> None:
+    """Write the file in the format of its suffix, whole or not at all."""
+    writers = _writers(result)
+    require_writable(out, writers)
+    write_whole(out, writers[out.suffix]())
+
+
+def content(result: Result, suffix: str) -> bytes:
+    """Return the content of the file with this suffix."""
+    return _writers(result)[suffix]()
+
+
+def _writers(result: Result) -> dict[str, Callable[[], bytes]]:
+    drawing = DRAWINGS[result.kind]
+    pictures = PICTURES if drawing.panels(result) else ()
+    return {
+        ".json": lambda: json_file(result.as_json()),
+        ".csv": lambda: _csv(result.to_frame()),
+        ".parquet": lambda: _parquet(result.to_frame()),
+        **{suffix: lambda suffix=suffix: _picture(result, suffix[1:]) for suffix in pictures},  # type: ignore[misc]
+        **{suffix: lambda make=make: make(result) for suffix, make in drawing.files.items()},  # type: ignore[misc]
+    }
+
+
+def _picture(result: Result, kind: str) -> bytes:
+    figure = DRAWINGS[result.kind].figure
+    with paper_style():
+        return save_figure(plot(result).figure if figure is None else figure(result), kind)
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    """Return the table; texts that a spreadsheet would run as a formula are made harmless."""
+    import polars as pl
+
+    texts = [column.name for column in frame.select(pl.col(pl.String)) if column.str.contains(SUSPECT).any()]
+    harmless = pl.col(texts).map_elements(lambda text: no_formula(visible(text)), return_dtype=pl.String)
+    return (frame.with_columns(harmless) if texts else frame).write_csv().encode()
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()

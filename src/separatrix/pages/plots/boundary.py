@@ -1,50 +1,48 @@
-"""A boundary: on which side of the level P lies along the range, and what was read of it."""
+"""Drawing of a boundary: on which side of the level P lies along the range."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from separatrix.analysis.maps import Boundary
 from separatrix.core.numbers import format_exact
-from separatrix.pages.drawing import COLOURS, FAINT, INK
-from separatrix.pages.maps.heatmap import axis_label
-from separatrix.pages.plots.drawing import Drawing
+from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
+from separatrix.pages.maps.scales import axis_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE = COLOURS[0]
+    from separatrix.analysis.maps import Boundary
 
 
-def _draw(found: Boundary, _: int, axes: Axes) -> None:
-    level, (start, stop) = float(found.at), found.ends
-    places = [float(start.value), *(crossing.middle for crossing in found.crossings), float(stop.value)]
-    above = not found.crossings[0].rises if found.crossings else start.side == 1
+def draw_boundary(result: Boundary, axes: Axes) -> None:
+    """Draw crossings, the formula where one is known, and the computed points."""
+    ink, (start, stop) = PRINTED[INK], result.ends
+    places = [float(start.value), *(crossing.middle for crossing in result.crossings), float(stop.value)]
+    is_above = not result.crossings[0].rises if result.crossings else start.side == 1
     for low, high in pairwise(places):
-        axes.axvspan(low, high, ymin=0, ymax=1, color=BLUE, alpha=0.18 if above else 0.0, lw=0)
-        above = not above
-    axes.axhline(level, color=FAINT, lw=1, ls=(0, (2, 2)), label=f"P = {format_exact(found.at)}")
-    for i, each in enumerate(found.crossings):
-        label = f"crossing{', certified' if each.is_certified else ''}" if i == 0 else None
-        axes.axvline(each.middle, color=BLUE, lw=1.8, label=label)
-        way = "up" if each.rises else "down"
-        axes.annotate(f" {each.middle:.6g}, {way}", (each.middle, 0.04), color=INK, size=8, rotation=90)
-    for i, at in enumerate(found.analytic_values):
-        name = f"{found.analytic.formula.formula} {found.analytic.formula.tag}" if found.analytic else ""
-        axes.axvline(at, color=INK, lw=1.2, ls=(0, (5, 2)), label=name if i == 0 else None)
-    read = [start, *(end for crossing in found.crossings for end in (crossing.lo, crossing.hi)), stop]
-    x, y = [float(each.value) for each in read], [each.p for each in read]
-    axes.plot(x, y, "o", ms=4, color=INK, label="P, as computed", clip_on=False, zorder=5)
+        axes.axvspan(low, high, ymin=0, ymax=1, color=BLUE, alpha=0.18 if is_above else 0.0, lw=0)
+        is_above = not is_above
+    label = f"P = {format_exact(result.at)}"
+    axes.axhline(float(result.at), color=PRINTED[FAINT], lw=1, ls=(0, (2, 2)), label=label)
+    for i, crossing in enumerate(result.crossings):
+        name = f"crossing{', certified' if crossing.is_certified else ''}" if i == 0 else None
+        axes.axvline(crossing.middle, color=BLUE, lw=1.8, label=name)
+        text = f" {crossing.middle:.6g}, {'up' if crossing.rises else 'down'}"
+        axes.annotate(text, (crossing.middle, 0.04), color=ink, size=8, rotation=90)
+    formula = None if result.analytic is None else result.analytic.formula
+    for i, at in enumerate(result.analytic_values):
+        name = f"{formula.formula} {formula.tag}" if formula and i == 0 else None
+        axes.axvline(at, color=ink, lw=1.2, ls=(0, (5, 2)), label=name)
+    ends = [start, *(end for crossing in result.crossings for end in (crossing.lo, crossing.hi)), stop]
+    x, y = [float(end.value) for end in ends], [end.p for end in ends]
+    axes.plot(x, y, "o", ms=4, color=ink, label="P, as computed", clip_on=False, zorder=5)
     axes.set(
-        xscale="log" if found.span.log else "linear",
+        xscale="log" if result.span.log else "linear",
         xlim=(places[0], places[-1]),
         ylim=(-0.03, 1.03),
-        xlabel=axis_label(found.span.name),
+        xlabel=axis_label(result.span.name),
         ylabel="P(tells apart)",
+        title=f"{result.question.label} on {result.question.construction}",
     )
-    axes.set_title(f"{found.question.label} on {found.question.construction}")
     axes.legend()
-
-
-DRAWING = Drawing(_draw)

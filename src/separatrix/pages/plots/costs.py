@@ -1,4 +1,4 @@
-"""What mechanisms cost against the length, on log axes, each with the look it has in every picture."""
+"""Charts of the cost of mechanisms against the length, and the drawing of a card."""
 
 from __future__ import annotations
 
@@ -6,35 +6,80 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from separatrix.analysis.costs.curves import CostCurve
-from separatrix.pages.drawing import looks, on_paper
+from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart
+from separatrix.pages.looks import BLUE, ORANGE, VERMILION, choose_looks
+from separatrix.pages.verdict_words import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from separatrix.analysis.cards.card import Card
 
 UNITS = {
     "seconds": ("time, ms", 1e3),
     "peak_bytes": ("peak memory, MiB", 2.0**-20),
     "state_bytes": ("state or cache, KiB", 2.0**-10),
 }
-"""What an axis says of each quantity, and what it is multiplied by."""
+"""The label of each quantity, and the factor to its unit."""
+CHECK_COLOURS = {"broken": VERMILION, "not tried": ORANGE, "kept": BLUE, "does not apply": "#d9d9d9"}
+ROW_HEIGHT = 0.16
+"""Inches of a row of a card."""
 
 
-def draw_costs(axes: Axes, curves: Iterable[CostCurve], of: str) -> None:
-    """One quantity of some curves, each mechanism once."""
-    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+def cost_chart(curves: Iterable[CostCurve], quantity: str) -> Chart:
+    """Return one quantity of some curves on logarithmic axes, each mechanism once."""
+    label, factor = UNITS[quantity]
+    by_name = {curve.mechanism: curve for curve in curves}
+    looks = choose_looks(by_name)
+    series = []
+    for name, curve in by_name.items():
+        points = [(cost.length, factor * getattr(cost, quantity)) for cost in curve.costs]
+        known = [(length, value) for length, value in points if value > 0]  # a logarithm has no zero
+        series.append(Series(looks[name], [x for x, _ in known], [y for _, y in known], name))
+    lengths = sorted({x for line in series for x in line.x})
+    ticks = [(length, f"{length:,.0f}") for length in lengths[:: -(-len(lengths) // 5) or 1]]
+    return Chart(
+        ChartAxis("n, number of tokens", log=True, ticks=ticks),
+        ChartAxis(label, log=True),
+        series,
+        height=260,
+    )
 
-    label, unit = UNITS[of]
-    named = {curve.mechanism: curve for curve in curves}
-    known = looks(named)
-    for name, curve in named.items():
-        axes.plot(
-            [cost.length for cost in curve.costs],
-            [unit * getattr(cost, of) for cost in curve.costs],
-            markersize=4,
-            label=name,
-            **on_paper(known[name]),
-        )
-    axes.set(xscale="log", yscale="log", xlabel="n, number of tokens", ylabel=label)
-    axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1,), numticks=5))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.xaxis.set_minor_locator(NullLocator())
+
+def draw_seconds(axes: Axes, curves: Iterable[object]) -> None:
+    """Draw the time of every curve that was measured."""
+    measured = [curve for curve in curves if isinstance(curve, CostCurve)]
+    if measured:
+        draw_chart(axes, cost_chart(measured, "seconds"))
+        axes.legend()
+
+
+def draw_card(result: Card, axes: Axes) -> None:
+    """Draw the time of the mechanisms, or before it is measured, the verdicts or the checks as rows."""
+    if curves := _curves(result):
+        draw_seconds(axes, curves)
+        return
+    rows = _rows(result)
+    for place, (_, word, colour) in enumerate(rows):
+        axes.plot(0, place, "s", color=colour, markeredgecolor="#555555", markeredgewidth=0.5)
+        axes.annotate(word, (0, place), (8, 0), textcoords="offset points", va="center", size=7)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], size=7)
+    axes.set(xlim=(-0.2, 2), ylim=(len(rows) - 0.4, -0.6), xticks=[], title=result.mechanism.spelled)
+
+
+def card_height(result: Card) -> float:
+    """Return the inches that the rows of a card need."""
+    return 0.0 if _curves(result) else 0.6 + ROW_HEIGHT * len(_rows(result))
+
+
+def _curves(result: Card) -> list[CostCurve]:
+    costs = (result.cost, *(card.cost for card in result.against), result.softmax_cost)
+    return [cost for cost in costs if isinstance(cost, CostCurve)]
+
+
+def _rows(result: Card) -> list[tuple[str, str, str]]:
+    """Return the name, the word and the colour of each row: constructions, or checks of the contract."""
+    if result.constructions:
+        return [(name, cell.word, COLOURS[cell.word]) for name, cell in result.constructions.items()]
+    checks = result.contract_rows()
+    return [(check["check"], check["outcome"], CHECK_COLOURS[check["outcome"]]) for check in checks]

@@ -1,54 +1,114 @@
-"""Verdicts side by side: how likely the reader tells the labels apart, with each mechanism."""
+"""Drawings of one verdict, of several side by side, and of readers of growing freedom."""
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
-from separatrix.pages.drawing import FAINT, INK
-from separatrix.pages.plots.drawing import Drawing
-from separatrix.pages.plots.verdict import point_and_delta
+from separatrix.core.numbers import format_exact
+from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
 from separatrix.pages.verdict_words import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from separatrix.exact.verdicts import Verdicts
+    from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 
-ROOM = 0.28
-"""Inches for each mechanism."""
+MAX_LINE = 66
+"""Characters of a line below the axes."""
+QUANTITIES = ("fires on D0", "fires on D1", "tells D0 from D1")
+_INK, _FAINT = PRINTED[INK], PRINTED[FAINT]
 
 
-def _draw(found: Verdicts, _: int, axes: Axes) -> None:
-    answers, names = found.answers, [str(row["mechanism"]) for row in found.rows()]
-    for row, name in enumerate(names):
-        one = next((answer for answer in answers if answer.mechanism.spelled == name), None)
-        if one is None:
-            axes.annotate("not computed", (0.01, row), va="center", color=FAINT, style="italic", size=7.5)
-            continue
-        low, high = one.outcome.interval
-        chance = one.outcome.distinguish
-        axes.barh(row, chance, height=0.66, color=COLOURS[one.word], edgecolor=INK, lw=0.6)
-        if low < high:
-            axes.plot([low, high], [row, row], "|-", color=INK, ms=7, lw=1.2)
-        said = f"{chance:.4g}, {one.word}"
-        inside = max(chance, high) > 0.6
+def draw_verdict(result: Verdict, _: int, axes: Axes) -> None:
+    """Draw how likely the reader fires on each label, and tells them apart."""
+    outcome = result.outcome
+    low, high = outcome.interval
+    chances = (outcome.fire_d0, outcome.fire_d1, outcome.distinguish)
+    colours = (_FAINT, _FAINT, COLOURS[result.word])
+    axes.barh(range(3), chances, height=0.6, color=colours, edgecolor=_INK, lw=0.6)
+    if low < high:
+        axes.plot([low, high], [2, 2], "|-", color=_INK, ms=9, lw=1.4, label="interval")
+    for row, chance in enumerate(chances):
+        has_interval = low < high and row == 2
+        edge = max(chance, high) if row == 2 else chance
         axes.annotate(
-            said,
-            (max(chance, high), row),
-            (-4 if inside else 4, 0),
+            f"{chance:.4g}",
+            (edge, row),
+            (-4 if edge > 0.7 else 4, 8 if has_interval else 0),
             textcoords="offset points",
-            ha="right" if inside else "left",
+            ha="right" if edge > 0.7 else "left",
             va="center",
-            color="white" if inside else INK,
+            color="white" if edge > 0.7 and not has_interval else _INK,
+        )
+    _draw_thresholds(axes, result)
+    axes.set(ylim=(2.5, -0.5), yticks=range(3), yticklabels=QUANTITIES)
+    axes.set_xlabel(f"probability\n{_describe_point(result)}", size=8)
+    axes.set_title(f"{result.mechanism.spelled} on {result.construction.name}: {result.word}")
+
+
+def draw_verdicts(result: Verdicts, _: int, axes: Axes) -> None:
+    """Draw how likely the reader tells the labels apart with each mechanism."""
+    answers, names = result.answers, [str(row["mechanism"]) for row in result.rows()]
+    for row, name in enumerate(names):
+        verdict = next((answer for answer in answers if answer.mechanism.spelled == name), None)
+        if verdict is None:
+            axes.annotate("not computed", (0.01, row), va="center", color=_FAINT, style="italic", size=7.5)
+            continue
+        low, high = verdict.outcome.interval
+        chance = verdict.outcome.distinguish
+        axes.barh(row, chance, height=0.66, color=COLOURS[verdict.word], edgecolor=_INK, lw=0.6)
+        if low < high:
+            axes.plot([low, high], [row, row], "|-", color=_INK, ms=7, lw=1.2)
+        is_inside = max(chance, high) > 0.6
+        axes.annotate(
+            f"{chance:.4g}, {verdict.word}",
+            (max(chance, high), row),
+            (-4 if is_inside else 4, 0),
+            textcoords="offset points",
+            ha="right" if is_inside else "left",
+            va="center",
+            color="white" if is_inside else _INK,
             size=7.5,
         )
-    delta = float(answers[0].delta)
-    for at in (delta, 1 - delta):
-        axes.axvline(at, color=INK, lw=0.8, ls=(0, (2, 2)))
-    axes.set(xlim=(0, 1), ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
-    axes.set_xlabel(f"P(tells apart)\n{point_and_delta(answers[0])}", size=8)
-    axes.grid(visible=False, axis="y")
+    _draw_thresholds(axes, answers[0])
+    axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
+    axes.set_xlabel(f"P(tells apart)\n{_describe_point(answers[0])}", size=8)
     axes.set_title(answers[0].construction.name)
 
 
-DRAWING = Drawing(_draw, size=lambda found: (5.0, 1.3 + ROOM * len(found)))
+def _draw_thresholds(axes: Axes, verdict: Verdict) -> None:
+    delta = float(verdict.delta)
+    for at in (delta, 1 - delta):
+        axes.axvline(at, color=_INK, lw=0.8, ls=(0, (2, 2)))
+    axes.set_xlim(0, 1)
+    axes.grid(visible=False, axis="y")
+
+
+def _describe_point(verdict: Verdict) -> str:
+    """Return the parameters of the construction, and the meaning of the dotted lines."""
+    point = " ".join(f"{name}={value}" for name, value in verdict.construction.parameters.shown().items())
+    return f"{fill(point, MAX_LINE)}\ndotted: delta = {format_exact(verdict.delta)}, and 1 - delta"
+
+
+def draw_readers(result: Readers, _: int, axes: Axes) -> None:
+    """Draw P with the fixed threshold and with the best one, and whether a linear reader can."""
+    outcomes = {"this threshold": result.fixed.outcome}
+    if result.threshold is not None:
+        name = f"best threshold, tau = {float(result.threshold.tau):.4g}"
+        outcomes[name] = result.threshold.outcome
+    for row, outcome in enumerate(outcomes.values()):
+        p = outcome.distinguish
+        axes.plot(outcome.interval, [row, row], color=BLUE, lw=3)
+        axes.plot([p], [row], "o", ms=7, color=BLUE)
+        align = "left" if p < 0.5 else "right"
+        axes.annotate(f"P = {p:.4g}", (p, row), (0, 8), textcoords="offset points", ha=align, size=8)
+    last = len(outcomes)
+    is_verified = result.linear is not None and result.linear.verified
+    linear = "can, weights are given" if is_verified else "equal: none can" if result.outputs.same else "open"
+    axes.text(0.5, last, linear, ha="center", va="center", color=_INK, size=8, style="italic")
+    names = [*outcomes, "a linear reader of one row"]
+    axes.set(xlim=(-0.03, 1.03), ylim=(last + 0.5, -0.6), yticks=range(last + 1), yticklabels=names)
+    axes.set_xlabel("P(tells apart)")
+    axes.grid(visible=True, axis="x", color=_FAINT, alpha=0.25)
+    axes.set_title(f"{result.mechanism.spelled} on {result.construction.name}: {result.verdict.word}")

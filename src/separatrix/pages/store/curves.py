@@ -1,4 +1,4 @@
-"""P against one parameter: lines where it is exact, markers with intervals where it is sampled."""
+"""P against one parameter: lines where it is computed exactly, markers with intervals where it is sampled."""
 
 from __future__ import annotations
 
@@ -9,166 +9,224 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.pages import pages
-from separatrix.pages.commands import spelled
-from separatrix.pages.drawing import Key, looks
-from separatrix.pages.pages import short
-from separatrix.pages.store import plots
-from separatrix.pages.store.figure import Figure, FigureRow, ShownVerdict, VerdictGrid
-from separatrix.pages.store.groups import Curve, Group
-from separatrix.pages.store.wording import count, evidence, finding, words
-from separatrix.pages.verdict_words import MARKED, MARKS, probability
+from separatrix.pages.charts import Chart, ChartAxis, Series
+from separatrix.pages.commands import spell_value
+from separatrix.pages.looks import Look, choose_looks
+from separatrix.pages.maps.scales import axis_label
+from separatrix.pages.pages import Section, render_section, shorten
+from separatrix.pages.store.figures import FigureRow, GroupFigure, VerdictCell, VerdictGrid
+from separatrix.pages.store.groups import Curve, Group, thin
+from separatrix.pages.store.texts import count_evidence, describe_verdicts, join_parameters, spell_count
+from separatrix.pages.verdict_words import MARKS, MARKS_LEGEND, short_probability
 
-MOST_CURVES, MOST_POINTS, MOST_IN_LINE, FEWEST_IN_LINE = 40, 40_000, 400, 20
-"""What is drawn on one page: plots, points in all, and points of one line."""
-MOST_LINES = 12
-"""Mechanisms in one plot; more are a grid."""
-MOST_NAMED = 6
+MAX_CURVES, MAX_POINTS = 40, 40_000
+"""Charts on one page, and points in all of them."""
+MIN_LINE_POINTS, MAX_LINE_POINTS = 20, 400
+"""Points to which a line is thinned."""
+MAX_SAMPLED = 60
+"""Sampled cells of one mechanism in a chart."""
+MAX_LINES = 12
+"""Mechanisms in one chart; more are a grid."""
+MAX_NAMED_PARTS = 6
 """Parts of the plan that one sentence names."""
-MOST_COLUMNS, MOST_ROWS = 8, 100
-"""Of a grid that stands for a plot with too many lines."""
-
+MAX_COLUMNS, MAX_ROWS = 8, 100
+"""Of a grid."""
 INTRODUCTION = (
     "P(tells apart) is the probability over the reader's random signs that it tells D0 from D1. Lines are "
     "exact, with a gap where a cell has no answer; open markers are sampled, one for each seed, with the "
-    "interval of each. The margin, where there is one, is what is left of the difference between the labels "
-    "before any threshold."
+    "interval of each. The margin, where there is one, is the difference between the labels before any "
+    "threshold."
 )
 
 
-def section(found: Sequence[Group]) -> pages.Section | None:
-    """Every curve of the sweep that can be drawn."""
-    all_curves = [curve for group in found for curve in group.curves()]
-    shown = all_curves[:MOST_CURVES]
+def curves_section(groups: Sequence[Group]) -> Section | None:
+    """Return the curves of a sweep; None where there are none."""
+    all_curves = [curve for group in groups for curve in group.curves()]
+    shown = all_curves[:MAX_CURVES]
     if not shown:
         return None
-    few = [curve for curve in shown if len(curve.mechanisms) <= MOST_LINES]
-    keys = looks(name for curve in few for name in curve.mechanisms)
-    series = sum(2 * len(curve.mechanisms) for curve in few)
-    most = max(FEWEST_IN_LINE, min(MOST_IN_LINE, MOST_POINTS // max(series, 1)))
-    kin = groupby(shown, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
+    charted = [curve for curve in shown if len(curve.mechanisms) <= MAX_LINES]
+    looks = choose_looks(name for curve in charted for name in curve.mechanisms)
+    lines = sum(2 * len(curve.mechanisms) for curve in charted)
+    most = max(MIN_LINE_POINTS, min(MAX_LINE_POINTS, MAX_POINTS // max(lines, 1)))
+    related = groupby(shown, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
     left = len(all_curves) - len(shown)
-    more = f"{count(left, 'curve is')} not drawn besides; results.csv has all cells." if left else ""
-    return pages.section(
+    more = f"{spell_count(left, 'curve is')} not drawn besides; results.csv has all cells." if left else ""
+    return render_section(
         "curves",
         "Curves",
         "sweep_figures.html.j2",
-        kind="curve",
+        prefix="curve",
         introduction=INTRODUCTION,
-        figures=[_figure(list(curves), keys, most) for _, curves in kin],
-        notes=[note for note in (more, _undrawn(found)) if note],
-        marks=MARKED,
+        figures=[_figure(list(curves), looks, most) for _, curves in related],
+        notes=[note for note in (more, _describe_missing(groups)) if note],
+        marks=MARKS_LEGEND,
     )
 
 
-def _undrawn(found: Sequence[Group]) -> str:
-    """A sentence on the cells that no figure shows; nothing where there are none."""
-    absent = [group for group in found if not group.mapped and not any(True for _ in group.curves())]
+def _describe_missing(groups: Sequence[Group]) -> str:
+    """Return a sentence on the cells that no figure shows; empty where there are none."""
+    absent = [group for group in groups if not group.mapped and not any(True for _ in group.curves())]
     if not absent:
         return ""
-    named = [f"{short(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent]
-    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    names = [f"{shorten(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent]
+    more = f" and {len(names) - MAX_NAMED_PARTS} more" if len(names) > MAX_NAMED_PARTS else ""
     return (
         "In no curve and no map, since no parameter takes three values there while the others stay: the "
-        f"cells of {', '.join(named[:MOST_NAMED])}{more}. They are in the comparison."
+        f"cells of {', '.join(names[:MAX_NAMED_PARTS])}{more}. They are in the comparison."
     )
 
 
-def _figure(curves: Sequence[Curve], keys: Mapping[str, Key], most: int) -> Figure:
-    """One parameter of one group, with a row for each choice of the others."""
+def _figure(curves: Sequence[Curve], looks: Mapping[str, Look], most: int) -> GroupFigure:
+    """Return the figure of one parameter of one group, with a row for each choice of the others."""
     first = curves[0]
-    many = len(first.mechanisms) > MOST_LINES
-    return Figure(
+    is_grid = len(first.mechanisms) > MAX_LINES
+    cells = pl.concat([curve.cells for curve in curves])
+    rows = [
+        FigureRow(join_parameters(curve.choice), grid=_grid(curve))
+        if is_grid
+        else FigureRow(join_parameters(curve.choice), make_charts(curve, looks, most))
+        for curve in curves
+    ]
+    keys = [] if is_grid else [_key(looks[name], kinds) for name, kinds in _kinds(curves).items()]
+    return GroupFigure(
         group=first.group,
-        what=f"P(tells apart) against {short(first.x)}",
-        finding=finding(pl.concat([curve.cells for curve in curves]), f"at every {short(first.x)} shown"),
-        sentences=list(_sentences(curves, most, many)),
-        rows=[
-            FigureRow(words(curve.choice), grid=_grid(curve))
-            if many
-            else FigureRow(words(curve.choice), [("", plot) for plot in _plots(curve, keys, most)])
-            for curve in curves
-        ],
-        keys=[] if many else [_key(keys[name], kinds) for name, kinds in _kinds(curves).items()],
+        subject=f"P(tells apart) against {shorten(first.x)}",
+        finding=describe_verdicts(cells, f"at every {shorten(first.x)} shown"),
+        sentences=list(_sentences(curves, cells, most, is_grid)),
+        rows=rows,
+        keys=keys,
     )
 
 
-def _plots(curve: Curve, keys: Mapping[str, Key], most: int) -> list[Any]:
-    made = (plots.probabilities(curve, keys, most), plots.margins(curve, keys, most))
-    return [figure for figure in made if figure is not None]
-
-
-def _key(key: Key, known: set[str]) -> Key:
-    """A sample of the line, of the marker, or of both, as P is known."""
-    return replace(
-        key,
-        dash="none" if known == {"sampled"} else key.dash,
-        symbol=key.symbol if "sampled" in known else "",
-    )
+def _key(look: Look, kinds: set[str]) -> Look:
+    """Return a sample of the line, of the marker, or of both, as P is known."""
+    symbol = look.symbol if "sampled" in kinds else ""
+    return replace(look, has_line=kinds != {"sampled"}, symbol=symbol)
 
 
 def _kinds(curves: Sequence[Curve]) -> dict[str, set[str]]:
-    """How P is known, by mechanism."""
-    known = pl.concat([curve.answered.select("mechanism", "kind") for curve in curves]).unique()
-    return {name: set(known.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms}
+    """Return the kinds of evidence of each mechanism."""
+    pairs = pl.concat([curve.answered.select("mechanism", "kind") for curve in curves]).unique()
+    return {name: set(pairs.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms}
 
 
-def _sentences(curves: Sequence[Curve], most: int, many: bool) -> Iterable[str]:
-    first, cells = curves[0], pl.concat([curve.cells for curve in curves])
+def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int, is_grid: bool) -> Iterable[str]:
+    first = curves[0]
     if first.group.fixed:
-        yield f"Fixed: {words(first.group.fixed)}."
+        yield f"Fixed: {join_parameters(first.group.fixed)}."
     if first.follows:
-        yield f"{short(', '.join(first.follows))} changes with {short(first.x)}."
-    yield f"P: {evidence(cells)}."
-    unplaced = sum(curve.cells.height - curve.drawn.height for curve in curves)
+        yield f"{shorten(', '.join(first.follows))} changes with {shorten(first.x)}."
+    yield f"P: {count_evidence(cells)}."
+    unplaced = sum(curve.cells.height - curve.placed.height for curve in curves)
     if unplaced:
-        yield f"{count(unplaced, 'cell has')} no number for {short(first.x)} that can be drawn."
+        yield f"{spell_count(unplaced, 'cell has')} no number for {shorten(first.x)} that can be drawn."
     unanswered = cells.height - int(cells["p"].count())
     if unanswered:
-        yield f"{count(unanswered, 'cell has')} no answer."
-    if many:
-        yield f"With {len(first.mechanisms):,} mechanisms this is a table, not a plot."
+        yield f"{spell_count(unanswered, 'cell has')} no answer."
+    if is_grid:
+        yield f"With {len(first.mechanisms):,} mechanisms this is a table, not a chart."
         return
     not_positive = sum(int((curve.answered["margin"] <= 0).sum()) for curve in curves)
     if not_positive:
-        yield f"{count(not_positive, 'margin is')} not positive and not drawn."
-    for exact, kind, limit in ((True, "exact points", most), (False, "sampled cells", min(most, plots.FEW))):
-        longest = max(_longest(curve, exact) for curve in curves)
+        yield f"{spell_count(not_positive, 'margin is')} not positive and not drawn."
+    for is_exact, kind, limit in (
+        (True, "exact points", most),
+        (False, "sampled cells", min(most, MAX_SAMPLED)),
+    ):
+        longest = max(_longest(curve, is_exact) for curve in curves)
         if longest > limit:
             yield f"Thinned: of up to {longest:,} {kind} of one mechanism {limit} are drawn."
 
 
-def _longest(curve: Curve, exact: bool) -> int:
-    """The cells of the mechanism that has most."""
-    own = curve.answered.filter((pl.col("kind") != "sampled") == exact)
-    return max(own.group_by("mechanism").len()["len"].to_list(), default=0)
+def _longest(curve: Curve, is_exact: bool) -> int:
+    """Return the cells of the mechanism that has most."""
+    cells = curve.answered.filter((pl.col("kind") != "sampled") == is_exact)
+    return max(cells.group_by("mechanism").len()["len"].to_list(), default=0)
+
+
+def make_charts(curve: Curve, looks: Mapping[str, Look], most: int) -> list[Chart]:
+    """Return a chart of P, and one of the margin where any is positive."""
+    x_axis = ChartAxis(axis_label(curve.x), curve.log)
+    p_axis = ChartAxis("P(tells apart)", range=(-0.04, 1.04))
+    charts = [Chart(x_axis, p_axis, _all_series(curve, looks, most, "p"), height=330)]
+    if bool((curve.answered["margin"] > 0).any()):
+        margin_axis = ChartAxis("margin, in units of √(log n)", log=True)
+        charts.append(Chart(x_axis, margin_axis, _all_series(curve, looks, most, "margin"), height=330))
+    return charts
+
+
+def _all_series(curve: Curve, looks: Mapping[str, Look], most: int, column: str) -> list[Series]:
+    # A logarithmic axis has no place for margins that are not positive.
+    positive = pl.when(pl.col("margin") > 0).then("margin").alias("margin")
+    cells = curve.placed if column == "p" else curve.placed.with_columns(positive)
+    at = f"at:{curve.x}"
+    if curve.log:
+        cells = cells.filter(pl.col(at) > 0)
+    return [
+        series
+        for name in curve.mechanisms
+        for series in _series(cells.filter(pl.col("mechanism") == name), at, looks[name], column, most)
+    ]
+
+
+def _series(cells: pl.DataFrame, at: str, look: Look, column: str, most: int) -> Iterable[Series]:
+    """Yield the line of exact cells, broken where a cell has no answer, and the markers of sampled ones."""
+    is_sampled = pl.col("kind") == "sampled"
+    exact = cells.filter(~is_sampled).sort(at, pl.col(column).is_null(), maintain_order=True)
+    exact = exact.unique(at, keep="first", maintain_order=True)
+    if exact[column].is_not_null().any():
+        line = thin(exact, most)
+        style = replace(look, symbol="circle", is_filled=True, width=2.2)
+        yield Series(style, line[at].to_list(), line[column].to_list(), look.label, symbol_size=0.5)
+    sampled = thin(cells.filter(is_sampled & pl.col(column).is_not_null()), min(most, MAX_SAMPLED))
+    if sampled.is_empty():
+        return
+    low, high = (sampled[end].to_list() for end in ("low", "high"))
+    yield Series(
+        replace(look, has_line=False),
+        sampled[at].to_list(),
+        sampled[column].to_list(),
+        look.label,
+        low if column == "p" else None,
+        high if column == "p" else None,
+        texts=[_describe_sampling(row) for row in sampled.iter_rows(named=True)],
+    )
+
+
+def _describe_sampling(row: Mapping[str, Any]) -> str:
+    parts = ["sampled"]
+    parts += [f"{row['draws']} draws"] if row["draws"] is not None else []
+    parts += [f"seed {row['seed']}"] if row["seed"] is not None else []
+    parts += [str(row["dtype"])] if row["dtype"] is not None else []
+    return ", ".join(parts)
 
 
 def _grid(curve: Curve) -> VerdictGrid:
-    """P of each mechanism at a few values of the parameter."""
+    """Return P of each mechanism at a few values of the parameter."""
     at = f"at:{curve.x}"
-    places = plots.thinned(curve.answered.unique(at, keep="first", maintain_order=True), MOST_COLUMNS)
-    found: dict[tuple[str, float], ShownVerdict] = {}
-    known = curve.answered.filter(pl.col(at).is_in(places[at].to_list())).sort(pl.col("kind") == "sampled")
-    for row in known.iter_rows(named=True):
-        found.setdefault((row["mechanism"], row[at]), _verdict(row))
+    places = thin(curve.answered.unique(at, keep="first", maintain_order=True), MAX_COLUMNS)
+    is_shown = pl.col(at).is_in(places[at].to_list())
+    verdicts: dict[tuple[str, float], VerdictCell] = {}
+    for row in curve.answered.filter(is_shown).sort(pl.col("kind") == "sampled").iter_rows(named=True):
+        verdicts.setdefault((row["mechanism"], row[at]), _verdict_cell(row))
     left_out = []
-    if curve.places > MOST_COLUMNS:
-        left_out.append(f"{places.height} of {curve.places:,} values of {short(curve.x)}")
-    if len(curve.mechanisms) > MOST_ROWS:
-        left_out.append(f"{MOST_ROWS} of {len(curve.mechanisms):,} mechanisms")
+    if curve.places > MAX_COLUMNS:
+        left_out.append(f"{places.height} of {curve.places:,} values of {shorten(curve.x)}")
+    if len(curve.mechanisms) > MAX_ROWS:
+        left_out.append(f"{MAX_ROWS} of {len(curve.mechanisms):,} mechanisms")
     return VerdictGrid(
         corner=curve.x,
-        head=[short(spelled(text), 12) for text in places[f"is:{curve.x}"]],
+        head=[shorten(spell_value(text), 12) for text in places[f"is:{curve.x}"]],
         rows=[
-            (short(name, 60), [found.get((name, x)) for x in places[at]])
-            for name in curve.mechanisms[:MOST_ROWS]
+            (shorten(name, 60), [verdicts.get((name, x)) for x in places[at]])
+            for name in curve.mechanisms[:MAX_ROWS]
         ],
         note=f"Shown: {', '.join(left_out)}; results.csv has all." if left_out else "",
     )
 
 
-def _verdict(row: Mapping[str, Any]) -> ShownVerdict:
+def _verdict_cell(row: Mapping[str, Any]) -> VerdictCell:
     word, p = row["word"], row["p"]
-    told = f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}"
-    return ShownVerdict(word, f" {MARKS[row['kind']]}{probability(p)}", told)
+    description = f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}"
+    return VerdictCell(word, f" {MARKS[row['kind']]}{short_probability(p)}", description)

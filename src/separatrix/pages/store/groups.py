@@ -1,4 +1,4 @@
-"""One construction in one part of a plan: what is fixed there, and what varies."""
+"""The cells of one construction in one part of a plan, and the curves and the plane that they make."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from separatrix.pages.store.stored_cells import StoredCells
 
-FEWEST, MOST_PANELS = 3, 6
-"""Values that make a curve, and values of the other parameters that each get a panel of their own."""
-FEWEST_ACROSS, FULL = 4, 0.8
-"""Values on each side of a map, and the share of the grid that must have an answer."""
-MANY_DECADES = 1e3
-"""Positive values that span so much stand on a logarithmic axis."""
+MIN_POINTS, MAX_PANELS = 3, 6
+"""Values that make a curve, and combinations of the other parameters that each get a panel."""
+MIN_SIDE, MIN_FILLED = 4, 0.8
+"""Values on each side of a map, and the share of its grid that must have an answer."""
+LOG_SPAN = 1e3
+"""Positive values that span this factor get a logarithmic axis."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Group:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """The cells with a P."""
-        return with_p(self.cells)
+        return keep_answered(self.cells)
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -48,53 +49,54 @@ class Group:
     @cached_property
     def plane(self) -> tuple[str, str] | None:
         """The two parameters of a map, if nothing else varies."""
-        if len(self.varying) != 2 or any(self._count(name) < FEWEST_ACROSS for name in self.varying):
+        if len(self.varying) != 2 or any(self._count(name) < MIN_SIDE for name in self.varying):
             return None
         first, second = self.varying
         return (second, first) if first == "n" else (first, second)
 
     @cached_property
     def mapped(self) -> tuple[str, ...]:
-        """The mechanisms that fill a grid of it."""
+        """The mechanisms whose cells fill the grid of the plane."""
         if self.plane is None:
             return ()
         x, y = (f"at:{name}" for name in self.plane)
-        found = (
+        sides = (
             self.answered.drop_nulls([x, y])
             .group_by("mechanism", maintain_order=True)
             .agg(filled=pl.struct(x, y).n_unique(), across=pl.n_unique(x), up=pl.n_unique(y))
-            .filter(pl.min_horizontal("across", "up") >= FEWEST_ACROSS)
-            .filter(pl.col("filled") >= FULL * pl.col("across") * pl.col("up"))
+            .filter(pl.min_horizontal("across", "up") >= MIN_SIDE)
+            .filter(pl.col("filled") >= MIN_FILLED * pl.col("across") * pl.col("up"))
         )
-        return tuple(found["mechanism"])
+        return tuple(sides["mechanism"])
 
     def curves(self) -> Iterator[Curve]:
-        """One for each parameter to draw P against and each choice of the others; none of what is mapped."""
-        drawn: list[str] = []
+        """Yield a curve for each parameter and combination of the others; nothing for cells on a map."""
+        used: list[str] = []
         for x in () if self.mapped else self.varying:
-            if self._count(x) < FEWEST or any(
-                self._follows(x, one) and self._follows(one, x) for one in drawn
-            ):
+            repeats = any(self._follows(x, name) and self._follows(name, x) for name in used)
+            if self._count(x) < MIN_POINTS or repeats:
                 continue
             others = [name for name in self.varying if name != x]
             follows = tuple(name for name in others if self._follows(name, x))
             free = [f"is:{name}" for name in others if name not in follows]
             choices = self.answered.select(free).unique(maintain_order=True) if free else pl.DataFrame([{}])
-            if free and choices.height > MOST_PANELS:
+            if free and choices.height > MAX_PANELS:
                 continue
-            drawn.append(x)
+            used.append(x)
             for choice in choices.iter_rows(named=True) if free else ({},):
-                same = [pl.col(name).eq_missing(pl.lit(value)) for name, value in choice.items()]
-                cells = self.cells.filter(same) if same else self.cells
-                curve = Curve(self, x, follows, {name[3:]: str(v) for name, v in choice.items()}, cells)
-                if curve.places >= FEWEST:
+                conditions = [pl.col(name).eq_missing(pl.lit(value)) for name, value in choice.items()]
+                cells = self.cells.filter(conditions) if conditions else self.cells
+                curve = Curve(
+                    self, x, follows, {name[3:]: str(value) for name, value in choice.items()}, cells
+                )
+                if curve.places >= MIN_POINTS:
                     yield curve
 
     def _count(self, name: str) -> int:
         return self.answered[f"at:{name}"].drop_nulls().n_unique()
 
     def _follows(self, name: str, x: str) -> bool:
-        """Whether the value of x settles that of `name`."""
+        """Return whether the value of x determines that of `name`."""
         both = self.answered.select(f"is:{x}", f"is:{name}")
         return both.n_unique() == both[f"is:{x}"].n_unique()
 
@@ -108,12 +110,12 @@ class Curve:
     follows: tuple[str, ...]
     """Parameters that change together with x."""
     choice: Mapping[str, str]
-    """The values of the others that vary."""
+    """The values of the other varying parameters."""
     cells: pl.DataFrame
 
     @cached_property
-    def drawn(self) -> pl.DataFrame:
-        """The cells with a place on the axis, in its order; those without an answer are the gaps."""
+    def placed(self) -> pl.DataFrame:
+        """The cells with a place on the axis, in its order; those without an answer are gaps."""
         return self.cells.filter(pl.col(f"at:{self.x}").is_not_null()).sort(
             f"at:{self.x}", maintain_order=True
         )
@@ -121,11 +123,11 @@ class Curve:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """The cells on the axis with a P."""
-        return with_p(self.drawn)
+        return keep_answered(self.placed)
 
     @property
     def places(self) -> int:
-        """How many values of x have an answer."""
+        """The number of values of x with an answer."""
         return self.answered[f"at:{self.x}"].n_unique()
 
     @property
@@ -139,27 +141,36 @@ class Curve:
         return is_log(self.answered[f"at:{self.x}"])
 
 
-def groups(stored: StoredCells) -> list[Group]:
-    """Every construction of every part with a cell that has an answer."""
-    found, start = list[Group](), 0
-    counted = stored.cells.group_by("part", "construction", maintain_order=True).len()
-    for part, name, height in counted.iter_rows():
-        found.append(Group(str(part), str(name), stored.cells.slice(start, height), stored.names))
+def group_cells(stored: StoredCells) -> list[Group]:
+    """Return every construction of every part that has an answer."""
+    groups, start = list[Group](), 0
+    counts = stored.cells.group_by("part", "construction", maintain_order=True).len()
+    for part, name, height in counts.iter_rows():
+        # The cells are sorted by part and construction, so that a group is a slice without a copy.
+        groups.append(Group(str(part), str(name), stored.cells.slice(start, height), stored.names))
         start += height
-    return [group for group in found if not group.answered.is_empty()]
+    return [group for group in groups if not group.answered.is_empty()]
 
 
-def with_p(cells: pl.DataFrame) -> pl.DataFrame:
-    """The cells that have a P; no copy is made where all do."""
-    known = cells["p"].is_not_null()
-    return cells if known.all() else cells.filter(known)
+def keep_answered(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return the cells that have a P; the same frame where all do."""
+    has_answer = cells["p"].is_not_null()
+    return cells if has_answer.all() else cells.filter(has_answer)
+
+
+def thin(cells: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Return at most so many rows, evenly spaced, with both ends."""
+    if cells.height <= most:
+        return cells
+    places: list[int] = np.unique(np.linspace(0, cells.height - 1, most).round().astype(int)).tolist()
+    return cells[places]
 
 
 def is_log(values: pl.Series) -> bool:
-    """Whether positive values span many decades.
+    """Return whether values are positive and span several decades.
 
     >>> is_log(pl.Series([1.0, 1000.0])), is_log(pl.Series([0.0, 1000.0]))
     (True, False)
     """
     low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
-    return low > 0 and low * MANY_DECADES <= high
+    return low > 0 and low * LOG_SPAN <= high

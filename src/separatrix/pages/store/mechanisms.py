@@ -7,72 +7,71 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.pages import pages
-from separatrix.pages.pages import short
-from separatrix.pages.store.figure import ShownVerdict, VerdictGrid
+from separatrix.pages.pages import Section, render_section, shorten
+from separatrix.pages.store.figures import VerdictCell, VerdictGrid
 from separatrix.pages.store.stored_cells import StoredCells
-from separatrix.pages.store.wording import chance
+from separatrix.pages.store.texts import spell_probability
 from separatrix.pages.verdict_words import COLOURS
 from separatrix.sweeps.store.compare import TOLERANCE
 
-MOST_ROWS = 500
-COLUMNS = ("Mechanism", "Cells", "Verdicts", "P: least, median, most", "Highest P", "P is known")
-FEWEST = 3
-"""Constructions that make an overview: of fewer, their own tables are enough."""
+MAX_ROWS = 500
+COLUMNS = ("Mechanism", "Cells", "Verdicts", "P: least, median, most", "Highest P", "Evidence of P")
+MIN_OVERVIEW = 3
+"""Constructions from which on there is an overview."""
 
 
-def section(stored: StoredCells) -> pages.Section | None:
-    """One table for each construction, and an overview where there are several."""
-    rows = summary(stored)
+def mechanisms_section(stored: StoredCells) -> Section | None:
+    """Return one table for each construction, and an overview where there are several."""
+    rows = summarise(stored)
     if rows.is_empty():
         return None
     tables: dict[str, list[tuple[Any, ...]]] = {}
-    for row in rows.head(MOST_ROWS).iter_rows(named=True):
+    for row in rows.head(MAX_ROWS).iter_rows(named=True):
         tables.setdefault(row["construction"], []).append(_row(row))
-    return pages.section(
+    return render_section(
         "mechanisms",
         "Comparison of mechanisms",
         "sweep_mechanisms.html.j2",
         overview=_overview(rows),
         columns=COLUMNS,
         tables=tables,
-        left=rows.height - MOST_ROWS,
+        left=rows.height - MAX_ROWS,
     )
 
 
-def summary(stored: StoredCells) -> pl.DataFrame:
-    """One row for each construction and mechanism."""
-    cells = stored.distinct
-    kind, known = ("construction", "mechanism"), pl.col("p").is_not_null()
-    counted = cells.group_by(kind, maintain_order=True).agg(
+def summarise(stored: StoredCells) -> pl.DataFrame:
+    """Return one row for each construction and mechanism."""
+    cells, keys = stored.distinct, ("construction", "mechanism")
+    counts = cells.group_by(keys, maintain_order=True).agg(
         cells=pl.len(),
         words=pl.col("word").value_counts(),
         least=pl.col("p").min(),
         median=pl.col("p").median(),
         most=pl.col("p").max(),
-        kinds=pl.col("kind").filter(known).value_counts(),
+        kinds=pl.col("kind").filter(pl.col("p").is_not_null()).value_counts(),
     )
-    return counted.join(_ahead(cells), on=kind, how="left", maintain_order="left").sort(
+    ranks = _count_ahead(cells)
+    return counts.join(ranks, on=keys, how="left", maintain_order="left").sort(
         "construction", maintain_order=True
     )
 
 
-def _ahead(cells: pl.DataFrame) -> pl.DataFrame:
-    """How often a mechanism is strictly the highest, and at how many shared points."""
-    point, sampled = ("construction", "point"), pl.col("kind") == "sampled"
-    each = (
+def _count_ahead(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return at how many points a mechanism is strictly the highest, and how many it shares with others."""
+    point, is_sampled = ("construction", "point"), pl.col("kind") == "sampled"
+    intervals = (
         cells.select(*point, "mechanism", "kind", "p", "low", "high")
         .filter(pl.col("p").is_not_null())
         .group_by(*point, "mechanism")
         .agg(
-            low=pl.coalesce(pl.col("low").filter(~sampled).first(), pl.col("low").min()),
-            high=pl.coalesce(pl.col("high").filter(~sampled).first(), pl.col("high").max()),
+            low=pl.coalesce(pl.col("low").filter(~is_sampled).first(), pl.col("low").min()),
+            high=pl.coalesce(pl.col("high").filter(~is_sampled).first(), pl.col("high").max()),
         )
     )
-    highest = each.group_by(point).agg(
+    highest = intervals.group_by(point).agg(
         count=pl.len(), first=pl.col("high").max(), second=pl.col("high").top_k(2).min()
     )
-    shared = each.join(highest.filter(pl.col("count") > 1), on=point)
+    shared = intervals.join(highest.filter(pl.col("count") > 1), on=point)
     rival = pl.when(pl.col("high") == pl.col("first")).then("second").otherwise("first")
     return shared.group_by("construction", "mechanism").agg(
         shared=pl.len(), ahead=(pl.col("low") - rival > TOLERANCE).sum()
@@ -80,34 +79,40 @@ def _ahead(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    spread = [] if row["least"] is None else [chance(row[name]) for name in ("least", "median", "most")]
+    ends = ("least", "median", "most")
+    spread = [] if row["least"] is None else [spell_probability(row[name]) for name in ends]
     shared = "–" if row["shared"] is None else f"{row['ahead']:,} of {row['shared']:,} points"
-    kinds = {each["kind"]: each["count"] for each in row["kinds"]}
-    known = ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds)) or "–"
-    return row["mechanism"], f"{row['cells']:,}", _shares(row["words"], row["cells"]), spread, shared, known
+    kinds = {entry["kind"]: entry["count"] for entry in row["kinds"]}
+    evidence = ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds)) or "–"
+    shares = _shares(row["words"], row["cells"])
+    return row["mechanism"], f"{row['cells']:,}", shares, spread, shared, evidence
 
 
-def _shares(counts: list[dict[str, Any]], cells: int) -> list[tuple[str, str, str]]:
-    """Each verdict with the number of its cells, and how many percent those are."""
-    order = list(COLOURS)
-    found = {str(count["word"]): int(count["count"]) for count in counts}
-    words = sorted(found, key=lambda word: (order.index(word) if word in order else len(order), word))
-    return [(word, f"{found[word]:,}", f"{100 * found[word] / cells:.4g}") for word in words]
+def _shares(counts: list[dict[str, Any]], total: int) -> list[tuple[str, str, str]]:
+    """Return each verdict with the number of its cells, and its percentage."""
+    order, cells = list(COLOURS), {str(entry["word"]): int(entry["count"]) for entry in counts}
+    words = sorted(cells, key=lambda word: (order.index(word) if word in order else len(order), word))
+    return [(word, f"{cells[word]:,}", f"{100 * cells[word] / total:.4g}") for word in words]
 
 
 def _overview(rows: pl.DataFrame) -> VerdictGrid | None:
-    """The most frequent verdict of each pair; nothing where there are few constructions."""
-    kinds = rows["construction"].unique(maintain_order=True).to_list()
-    if len(kinds) < FEWEST:
+    """Return the most frequent verdict of each pair; None where there are few constructions."""
+    constructions = rows["construction"].unique(maintain_order=True).to_list()
+    if len(constructions) < MIN_OVERVIEW:
         return None
-    found = {(row["mechanism"], row["construction"]): _most(row) for row in rows.iter_rows(named=True)}
-    mechanisms = rows["mechanism"].unique(maintain_order=True)
-    lines = [(short(name, 40), [found.get((name, kind)) for kind in kinds]) for name in mechanisms]
-    return VerdictGrid("", [short(kind, 30) for kind in kinds], lines)
+    cells = {
+        (row["mechanism"], row["construction"]): _most_frequent(row) for row in rows.iter_rows(named=True)
+    }
+    lines = [
+        (shorten(name, 40), [cells.get((name, construction)) for construction in constructions])
+        for name in rows["mechanism"].unique(maintain_order=True)
+    ]
+    return VerdictGrid("", [shorten(name, 30) for name in constructions], lines)
 
 
-def _most(row: Mapping[str, Any]) -> ShownVerdict:
-    words = sorted((-each["count"], str(each["word"])) for each in row["words"])
+def _most_frequent(row: Mapping[str, Any]) -> VerdictCell:
+    words = sorted((-entry["count"], str(entry["word"])) for entry in row["words"])
     count, word = words[0]
-    rest = "" if len(words) == 1 else f" {-100 * count / row['cells']:.0f}"
-    return ShownVerdict(word, rest, short(", ".join(f"{-count:,} {word}" for count, word in words), 200))
+    percentage = "" if len(words) == 1 else f" {-100 * count / row['cells']:.0f}"
+    description = ", ".join(f"{-number:,} {name}" for number, name in words)
+    return VerdictCell(word, percentage, shorten(description, 200))

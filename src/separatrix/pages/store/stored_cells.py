@@ -1,4 +1,4 @@
-"""The cells of a report: what is stored, and what is read from it without trusting it."""
+"""The cells of a report, read from a store whose texts are not trusted."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from separatrix.core.numbers import parse_exact
 from separatrix.core.numbers.printable import SUSPECT, visible
 from separatrix.core.parameters import UsageError
 from separatrix.core.parameters.ranges import FARTHEST
-from separatrix.pages.drawing import LOOKS
-from separatrix.sweeps.store import Environment, Filter, Selection, Store, StoreError, Sweep, select_cells
+from separatrix.pages.looks import LOOKS
+from separatrix.sweeps.store import Filter, Selection, Store, StoreError, Sweep, select_cells
 from separatrix.sweeps.store.frame import require_known
 from separatrix.sweeps.store.schema import cells as stored_cells
 from separatrix.sweeps.store.schema import members
 from separatrix.sweeps.store.sweep_list import list_sweeps
 
-WHOLE = "all cells"
+NO_SWEEP = "all cells"
 """The part of cells that belong to no sweep."""
-KEPT = ("construction", "mechanism", "status", "message", "engine", "margin", "seconds")
+COLUMNS = ("construction", "mechanism", "status", "message", "engine", "margin", "seconds")
 SAMPLING = ("asked", "draws", "seed", "dtype", "host")
 
 
@@ -41,28 +41,28 @@ class StoredCells:
     """The cells of a sweep, or of a whole store."""
 
     store: str
-    """Where the store is, as `--store` reads it."""
+    """The address of the store, as `--store` takes it."""
     sweep: Sweep | None
     cells: pl.DataFrame
-    """Its rows for drawing: P and its interval are finite or null; `kind` says how P is known, and
-    `word` the verdict; a parameter n is `is:n` as text, and `at:n`, unless it has one value in all cells,
-    as a float where that can be drawn."""
+    """One row for each cell and part. P and its interval are finite or null; `kind` is the kind of evidence,
+    `word` the verdict. A parameter n is `is:n` as text, and unless it has one value in all cells, `at:n` as a
+    float, null where it cannot be drawn."""
     names: tuple[str, ...]
     """The names of the parameters."""
     unfinished: int
-    """Cells of the sweep that are not stored yet, of whatever kind of work."""
+    """Cells of the sweep, of any kind of work, that are not stored yet."""
     versions: tuple[str, ...]
-    """The versions of Python and the packages, as JSON, wherever cells were computed."""
+    """The versions of Python and the packages with which cells were computed, as JSON."""
 
     @cached_property
     def distinct(self) -> pl.DataFrame:
-        """Every cell once, though it stands in several parts."""
-        first = self.cells["id"].is_first_distinct()
-        return self.cells if first.all() else self.cells.filter(first)
+        """Every cell once, even if several parts have it."""
+        is_first = self.cells["id"].is_first_distinct()
+        return self.cells if is_first.all() else self.cells.filter(is_first)
 
     @property
     def title(self) -> str:
-        """A sweep by its name and number."""
+        """The name and the number of the sweep."""
         return (
             "All stored cells" if self.sweep is None else f"Sweep {self.sweep.name}, number {self.sweep.id}"
         )
@@ -70,91 +70,88 @@ class StoredCells:
 
 @contextmanager
 def open_cells(
-    store: Store, sweep: int | None, asked: Filter | None = None
+    store: Store, sweep: int | None, conditions: Filter | None = None
 ) -> Iterator[tuple[StoredCells, Selection]]:
-    """The cells of a sweep; of the newest where none is named; of the store where there are no sweeps.
+    """Open the cells of a sweep; of the newest where none is named; of the store where there are no sweeps.
 
-    Where conditions are `asked`, only cells that meet them; `NoSuchCells` where none does. The
-    selection gives the same cells as `separatrix results` does, chunk by chunk.
+    With `conditions`, only cells that meet them; `NoSuchCells` where none does. The selection has the same
+    cells as `separatrix results`, chunk by chunk.
     """
-    known, damage = list_sweeps(store)
-    chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
+    sweeps, damage = list_sweeps(store)
+    chosen = next((known for known in reversed(sweeps) if sweep in (None, known.id)), None)
     if chosen is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.location}")
-    with select_cells(store, asked, None if chosen is None else chosen.id) as found:
-        found.damage.altered.update(damage.altered)
-        found.damage.lost.update({name: n for name, n in damage.lost.items() if name == "sweeps"})
-        if found.count == 0 and found.damage:
-            raise StoreError(found.damage.warning)
-        if found.count == 0 and asked is not None and asked.conditions:
-            require_known(store, asked)
-            raise NoSuchCells("no stored cell is like that")
-        if chosen is None and found.count == 0:
+    with select_cells(store, conditions, None if chosen is None else chosen.id) as selection:
+        selection.damage.altered.update(damage.altered)
+        selection.damage.lost.update({name: n for name, n in damage.lost.items() if name == "sweeps"})
+        if selection.count == 0 and selection.damage:
+            raise StoreError(selection.damage.warning)
+        if selection.count == 0 and conditions is not None and conditions.conditions:
+            require_known(store, conditions)
+            raise NoSuchCells("no stored cell meets these conditions")
+        if chosen is None and selection.count == 0:
             raise UsageError(
                 f"the store {store.location} holds no cells; fill it with: separatrix sweep plan.toml"
             )
-        names = tuple(map(visible, found.spreads))
-        cells = _sorted(pl.concat(_cells(chunk, found) for chunk in found.frames()))
-        unfinished = 0 if chosen is None else _unfinished(store, chosen.id)
-        used = (json.dumps(each.versions, sort_keys=True) for each in _used(cells, found))
-        versions = tuple(dict.fromkeys(used))
-        yield StoredCells(store.location, chosen, cells, names, unfinished, versions), found
+        names = tuple(map(visible, selection.spreads))
+        cells = _sort(pl.concat(_read_chunk(chunk, selection) for chunk in selection.frames()))
+        unfinished = 0 if chosen is None else _count_unfinished(store, chosen.id)
+        hosts = set(cells["host"].unique().to_list())
+        versions = dict.fromkeys(
+            json.dumps(environment.versions, sort_keys=True)
+            for environment in selection.environments.values()
+            if visible(environment.host) in hosts
+        )
+        yield StoredCells(store.location, chosen, cells, names, unfinished, tuple(versions)), selection
 
 
-def _used(cells: pl.DataFrame, found: Selection) -> list[Environment]:
-    """The environments in which the cells were computed."""
-    hosts = set(cells["host"].unique().to_list())
-    return [place for place in found.environments.values() if visible(place.host) in hosts]
+def _sort(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return the cells by part and construction, those of known mechanisms first.
 
-
-def _sorted(cells: pl.DataFrame) -> pl.DataFrame:
-    """Known mechanisms first, as everywhere; else in the order of the selection.
-
-    That has the cells of one mechanism in a row, so that none is moved by itself.
+    The selection has the cells of one mechanism in a row, so that whole slices are moved, not single rows.
     """
     keys = [pl.col(name) for name in ("part", "construction", "mechanism")]
-    first = pl.any_horizontal(key.ne_missing(key.shift()) for key in keys)
-    starts = [*cells.select(first.arg_true()).to_series(), cells.height]
+    is_start = pl.any_horizontal(key.ne_missing(key.shift()) for key in keys)
+    starts = [*cells.select(is_start.arg_true()).to_series(), cells.height]
     order = {name: place for place, name in enumerate(LOOKS)}
-    runs = [
+    slices = [
         (*cells.select(keys).row(start), cells.slice(start, end - start)) for start, end in pairwise(starts)
     ]
-    runs.sort(key=lambda run: (run[0], run[1], order.get(run[2], len(order))))
-    return pl.concat(run for *_, run in runs) if runs else cells
+    slices.sort(key=lambda part: (part[0], part[1], order.get(part[2], len(order))))
+    return pl.concat(rows for *_, rows in slices) if slices else cells
 
 
-def _unfinished(store: Store, sweep: int) -> int:
-    """How many cells of a sweep are noted and not stored, of whatever kind of work."""
-    noted = select(func.count(func.distinct(members.c.cell))).where(members.c.sweep == sweep)
-    there = noted.join(stored_cells, stored_cells.c.id == members.c.cell)
-    return int(store.select(noted)[0][0]) - int(store.select(there)[0][0])
+def _count_unfinished(store: Store, sweep: int) -> int:
+    """Return the number of cells of a sweep that are not stored."""
+    planned = select(func.count(func.distinct(members.c.cell))).where(members.c.sweep == sweep)
+    present = planned.join(stored_cells, stored_cells.c.id == members.c.cell)
+    return int(store.select(planned)[0][0]) - int(store.select(present)[0][0])
 
 
-def decoded(text: str) -> dict[str, str]:
-    """Parameters by name, as text in which nothing is hidden."""
-    found = json.loads(text)
-    return {visible(name): visible(value) for name, value in found.items()}
+def decode_parameters(text: str) -> dict[str, str]:
+    """Return parameters by name, with hidden characters made visible."""
+    return {visible(name): visible(value) for name, value in json.loads(text).items()}
 
 
-def _cells(table: pl.DataFrame, found: Selection) -> pl.DataFrame:
-    """A chunk of cells for drawing; what repeats takes a few bytes a cell."""
-    spelled = _spelled(table["parameters"], list(found.spreads))
-    part = pl.col("part") if "part" in table.columns else pl.lit(WHOLE)
-    done = pl.col("status") == "done"
+def _read_chunk(table: pl.DataFrame, selection: Selection) -> pl.DataFrame:
+    """Return a chunk of cells for drawing; texts that repeat are categories, a few bytes a cell."""
+    parameters = _parameter_columns(table["parameters"], list(selection.spreads))
+    part = pl.col("part") if "part" in table.columns else pl.lit(NO_SWEEP)
+    is_done = pl.col("status") == "done"
     p, low, high = (_finite(name) for name in ("distinguish", "low", "high"))
-    example = pl.when(~done).then("parameters")
+    example = pl.when(~is_done).then("parameters")
     cells = table.select(
         part.fill_null("").alias("part"),
-        *(pl.col(name) for name in (*KEPT, *SAMPLING)),
+        *(pl.col(name) for name in (*COLUMNS, *SAMPLING)),
         parameters=example,
-        id=pl.Series([_digest(each) for each in table["id"]], dtype=pl.UInt64),
-        p=pl.when(done).then(p),
-        low=pl.when(done).then(pl.coalesce(low, p)),
-        high=pl.when(done).then(pl.coalesce(high, p)),
-        word=pl.when(done).then("verdict").fill_null("none"),
-        point=_points(spelled, table.height),
+        id=pl.Series([_digest(text) for text in table["id"]], dtype=pl.UInt64),
+        p=pl.when(is_done).then(p),
+        low=pl.when(is_done).then(pl.coalesce(low, p)),
+        high=pl.when(is_done).then(pl.coalesce(high, p)),
+        word=pl.when(is_done).then("verdict").fill_null("none"),
+        point=_points(parameters, table.height),
     ).with_columns(
-        margin=pl.when(done).then(_finite("margin")),
+        margin=pl.when(is_done).then(_finite("margin")),
         seconds=_finite("seconds").fill_null(0.0),
         kind=pl.when(pl.col("p").is_null())
         .then(pl.lit("none"))
@@ -164,48 +161,46 @@ def _cells(table: pl.DataFrame, found: Selection) -> pl.DataFrame:
         .then(pl.lit("certified"))
         .otherwise(pl.lit("closed")),
     )
-    columns = [_repeated(cell) if cell.dtype == pl.String else cell for cell in cells]
-    for texts, (name, spread) in zip(map(_visible, spelled), found.spreads.items(), strict=True):
+    columns = [
+        _reveal(column).cast(pl.Categorical) if column.dtype == pl.String else column for column in cells
+    ]
+    for texts, (name, spread) in zip(map(_reveal, parameters), selection.spreads.items(), strict=True):
         columns.append(texts.cast(pl.Categorical).alias(f"is:{visible(name)}"))
-        if spread.is_varied or spread.count < found.count:
-            numbers = {text: _number(text) for text in texts.unique()}
-            placed = texts.replace_strict(numbers, return_dtype=pl.Float64)
-            columns.append(placed.alias(f"at:{visible(name)}"))
+        if spread.is_varied or spread.count < selection.count:
+            numbers = {text: _drawable_number(text) for text in texts.unique()}
+            places = texts.replace_strict(numbers, return_dtype=pl.Float64)
+            columns.append(places.alias(f"at:{visible(name)}"))
     return pl.DataFrame(columns)
 
 
-def _spelled(parameters: pl.Series, names: Sequence[str]) -> pl.DataFrame:
-    """A column of text for each parameter, in their order; nothing where a cell does not have it."""
+def _parameter_columns(parameters: pl.Series, names: Sequence[str]) -> pl.DataFrame:
+    """Return a column of text for each parameter, in their order; null where a cell does not have it."""
     if not names:
         return pl.DataFrame()
-    found = parameters.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String))).struct.unnest()
-    found.columns = [str(place) for place in range(len(names))]
-    return found
+    columns = parameters.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String))).struct.unnest()
+    # Numbers instead of names: polars would read some names of a store as patterns.
+    columns.columns = [str(place) for place in range(len(names))]
+    return columns
 
 
-def _points(spelled: pl.DataFrame, height: int) -> pl.Series:
-    """A number for each cell, the same where all parameters are."""
-    if not spelled.width:
+def _points(parameters: pl.DataFrame, height: int) -> pl.Series:
+    """Return a number for each cell, equal where all parameters are."""
+    if not parameters.width:
         return pl.zeros(height, dtype=pl.UInt64, eager=True)
-    texts = spelled.select(pl.struct(pl.all()).struct.json_encode()).to_series()
+    texts = parameters.select(pl.struct(pl.all()).struct.json_encode()).to_series()
     return pl.Series([_digest(text) for text in texts], dtype=pl.UInt64)
 
 
-def _repeated(column: pl.Series) -> pl.Series:
-    """Texts that stand in many cells, kept once each."""
-    return _visible(column).cast(pl.Categorical)
-
-
-def _visible(column: pl.Series) -> pl.Series:
-    """Texts in which nothing is hidden."""
+def _reveal(column: pl.Series) -> pl.Series:
+    """Return texts with hidden characters made visible."""
     if not column.str.contains(SUSPECT).any():
         return column
-    known = {text: None if text is None else visible(text) for text in column.unique()}
-    return pl.Series(column.name, [known[text] for text in column], dtype=pl.String)
+    revealed = {text: None if text is None else visible(text) for text in column.unique()}
+    return pl.Series(column.name, [revealed[text] for text in column], dtype=pl.String)
 
 
 def _digest(text: str) -> int:
-    """A number that two texts share only by a chance of one in 2**64."""
+    """Return a hash that two texts share with a probability of 2**-64."""
     return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest(), "big")
 
 
@@ -214,11 +209,11 @@ def _finite(name: str) -> Any:
 
 
 @lru_cache(maxsize=50_000)
-def _number(text: str | None) -> float | None:
-    """The float nearest to what a text spells, if it is a number that pictures reach."""
+def _drawable_number(text: str | None) -> float | None:
+    """Return the number that a text spells, if it is one that axes reach."""
     try:
-        found = parse_exact(text)
+        number = parse_exact(text)
     except UsageError:
         return None
-    reached = found == 0 or Fraction(1, FARTHEST) <= abs(found) <= FARTHEST
-    return float(found) if reached else None
+    is_reached = number == 0 or Fraction(1, FARTHEST) <= abs(number) <= FARTHEST
+    return float(number) if is_reached else None

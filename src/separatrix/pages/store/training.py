@@ -1,55 +1,52 @@
-"""The training runs of a sweep: how they ended, by what was asked, and their validation scores by step."""
+"""The training runs of a sweep: their outcomes, and their validation scores by step."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from sqlalchemy import select
 
-from separatrix.pages import pages
-from separatrix.pages.drawing import Key, draw_line, looks, plot
-from separatrix.pages.pages import short
+from separatrix.pages.charts import Chart, ChartAxis, Series
+from separatrix.pages.looks import Look, choose_looks
+from separatrix.pages.pages import Section, render_section, shorten
 from separatrix.sweeps.store import Store, StoreError, select_cells
 from separatrix.sweeps.store.export import write
 from separatrix.sweeps.store.files import CURVES, read_curves
 from separatrix.sweeps.store.filters import read_filter
 from separatrix.sweeps.store.schema import FLOOR, TRAINING, cells, files
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 HEAD = (
     *("Task", "Mechanism", "Rate", "Start", "Runs", "Solved", "Diverged", "Failed"),
     *("Validation", "Test", "Floor", "Steps"),
 )
-ASKED = ("about", "mechanism", "rate", "start", "purpose")
-MOST_ROWS, MOST_PLOTS, MOST_LINES, MOST_MESSAGES = 200, 6, 60, 20
+GROUP_KEYS = ("about", "mechanism", "rate", "start", "purpose")
+MAX_ROWS, MAX_CHARTS, MAX_LINES, MAX_MESSAGES = 200, 6, 60, 20
 
 
 @dataclass(frozen=True)
 class TrainedRuns:
-    """The runs of a sweep, each with what it is about."""
+    """The runs of a sweep, each with its task and the parameters that differ among the runs."""
 
     store: Store
     rows: pl.DataFrame
     csv: bytes = b""
     """The runs as a table."""
     floors: tuple[tuple[Mapping[str, str], float], ...] = ()
-    """What shortcuts score, with the task and its parameters."""
+    """The scores of shortcuts, with the task and its parameters."""
 
     def floor(self, row: Mapping[str, Any]) -> float | None:
-        """What a shortcut scores on the test samples of a run, where that is stored."""
-        asked = json.loads(row["parameters"])
-        return next((score for given, score in self.floors if given.items() <= asked.items()), None)
+        """Return the score of a shortcut on the test samples of a run, where it is stored."""
+        parameters = json.loads(row["parameters"])
+        return next((score for task, score in self.floors if task.items() <= parameters.items()), None)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many runs, by how they ended."""
+        """The number of runs by status."""
         return dict(self.rows.group_by("status", maintain_order=True).len().iter_rows())
 
     @property
@@ -58,86 +55,86 @@ class TrainedRuns:
         return float(self.rows["seconds"].sum())
 
 
-def trained_runs(store: Store, sweep: int | None) -> TrainedRuns:
-    """The training runs of a sweep, or of the store."""
-    found, table = pl.DataFrame(), BytesIO()
+def read_runs(store: Store, sweep: int | None) -> TrainedRuns:
+    """Return the training runs of a sweep, or of the store."""
+    runs, table = pl.DataFrame(), BytesIO()
     if store.select(select(cells.c.id).where(cells.c.kind == TRAINING).limit(1)):
-        with select_cells(store, read_filter({}, TRAINING), sweep) as chosen:
-            found = pl.concat(chosen.frames())
-            write(chosen, ".csv", table)
-    if found.is_empty():
+        with select_cells(store, read_filter({}, TRAINING), sweep) as selection:
+            runs = pl.concat(selection.frames())
+            write(selection, ".csv", table)
+    if runs.is_empty():
         return TrainedRuns(store, pl.DataFrame(schema={"status": pl.String, "seconds": pl.Float64}))
-    found = found.unique("id", maintain_order=True)
-    for name in (*ASKED[1:], "seed", "score", "validation_score", "last_step", "outcome"):
-        if name not in found.columns:
-            found = found.with_columns(pl.lit(None).alias(name))
-    about = pl.Series("about", _about(found["parameters"].to_list()))
-    return TrainedRuns(store, found.with_columns(about), table.getvalue(), _floors(store))
+    runs = runs.unique("id", maintain_order=True)
+    for name in (*GROUP_KEYS[1:], "seed", "score", "validation_score", "last_step", "outcome"):
+        if name not in runs.columns:
+            runs = runs.with_columns(pl.lit(None).alias(name))
+    about = pl.Series("about", _describe_tasks(runs["parameters"].to_list()))
+    return TrainedRuns(store, runs.with_columns(about), table.getvalue(), _read_floors(store))
 
 
-def _floors(store: Store) -> tuple[tuple[Mapping[str, str], float], ...]:
-    with select_cells(store, read_filter({}, FLOOR)) as chosen:
-        rows = [row for frame in chosen.frames() for row in frame.iter_rows(named=True)]
-    done = [row for row in rows if row["status"] == "done"]
-    return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in done)
+def _read_floors(store: Store) -> tuple[tuple[Mapping[str, str], float], ...]:
+    with select_cells(store, read_filter({}, FLOOR)) as selection:
+        rows = [row for frame in selection.frames() for row in frame.iter_rows(named=True)]
+    finished = [row for row in rows if row["status"] == "done"]
+    return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in finished)
 
 
-def section(runs: TrainedRuns) -> pages.Section | None:
-    """A row for each thing that was asked, over its seeds, and plots of the curves; None without runs."""
+def training_section(runs: TrainedRuns) -> Section | None:
+    """Return a row for each question over its seeds, and charts of the curves; None without runs."""
     if runs.rows.is_empty():
         return None
-    groups = runs.rows.group_by(*ASKED, maintain_order=True)
-    rows = [_row(dict(zip(ASKED, asked, strict=True)), own, runs) for asked, own in groups]
-    keys = looks(runs.rows["mechanism"].unique(maintain_order=True))
-    plots = list(_plots(runs, keys))
-    told = runs.rows.filter(pl.col("status") != "done")["message"].drop_nulls().unique(maintain_order=True)
-    shown = [keys[name] for name in runs.rows["mechanism"].unique(maintain_order=True)]
-    return pages.section(
+    groups = runs.rows.group_by(*GROUP_KEYS, maintain_order=True)
+    rows = [_row(dict(zip(GROUP_KEYS, keys, strict=True)), members, runs) for keys, members in groups]
+    names = runs.rows["mechanism"].unique(maintain_order=True)
+    looks = {name: replace(look, symbol="", width=1.6) for name, look in choose_looks(names).items()}
+    charts = list(_charts(runs, looks))
+    messages = runs.rows.filter(pl.col("status") != "done")["message"].drop_nulls()
+    return render_section(
         "training",
         "Training runs",
         "sweep_training.html.j2",
         head=HEAD,
-        rows=rows[:MOST_ROWS],
-        left=len(rows) - MOST_ROWS,
-        messages=told.head(MOST_MESSAGES).to_list(),
-        plots=plots,
-        keys=shown if plots else [],
+        rows=rows[:MAX_ROWS],
+        left=len(rows) - MAX_ROWS,
+        messages=messages.unique(maintain_order=True).head(MAX_MESSAGES).to_list(),
+        charts=charts,
+        keys=[looks[name] for name in names] if charts else [],
     )
 
 
-def _about(parameters: Sequence[str]) -> list[str]:
-    """The task of each run, with those of its parameters and settings that differ among the runs."""
-    read = [json.loads(parameter) for parameter in parameters]
-    names = dict.fromkeys(name for each in read for name in each)
-    others = [name for name in names if name not in ("task", *ASKED, "tests")]
-    differ = [name for name in others if len({each.get(name) for each in read}) > 1]
+def _describe_tasks(parameters: Sequence[str]) -> list[str]:
+    """Return the task of each run, with the parameters and settings that differ among the runs."""
+    runs = [json.loads(text) for text in parameters]
+    names = dict.fromkeys(name for run in runs for name in run)
+    others = [name for name in names if name not in ("task", *GROUP_KEYS, "tests")]
+    differing = [name for name in others if len({run.get(name) for run in runs}) > 1]
     return [
-        " ".join([str(each.get("task")), *(f"{name}={each[name]}" for name in differ if name in each)])
-        for each in read
+        " ".join([str(run.get("task")), *(f"{name}={run[name]}" for name in differing if name in run)])
+        for run in runs
     ]
 
 
-def _row(asked: dict[str, Any], own: pl.DataFrame, runs: TrainedRuns) -> tuple[str, ...]:
-    ended, floor = own["outcome"].to_list(), runs.floor(own.row(0, named=True))
-    steps = own["last_step"].cast(pl.Float64).median()
+def _row(keys: dict[str, Any], members: pl.DataFrame, runs: TrainedRuns) -> tuple[str, ...]:
+    outcomes, floor = members["outcome"].to_list(), runs.floor(members.row(0, named=True))
+    steps = members["last_step"].cast(pl.Float64).median()
     return (
-        short(asked["about"], 200),
-        short(asked["mechanism"], 80),
-        short(str(asked["rate"]), 40),
-        short(str(asked["start"]), 40),
-        f"{own.height:,}",
-        f"{ended.count('solved'):,}",
-        f"{ended.count('diverged'):,}",
-        f"{(own['status'] != 'done').sum():,}",
-        _spread(own["validation_score"]),
-        _spread(own["score"]),
+        shorten(keys["about"], 200),
+        shorten(keys["mechanism"], 80),
+        shorten(str(keys["rate"]), 40),
+        shorten(str(keys["start"]), 40),
+        f"{members.height:,}",
+        f"{outcomes.count('solved'):,}",
+        f"{outcomes.count('diverged'):,}",
+        f"{(members['status'] != 'done').sum():,}",
+        _describe_scores(members["validation_score"]),
+        _describe_scores(members["score"]),
         "–" if floor is None else f"{floor:.4f}",
         f"{steps:g}" if isinstance(steps, float) else "–",
     )
 
 
-def _spread(scores: pl.Series) -> str:
-    """The mean, and the least and the largest of several."""
+def _describe_scores(scores: pl.Series) -> str:
+    """Return the mean, and the least and the largest of several."""
     known = [float(score) for score in scores.drop_nulls()]
     if not known:
         return "–"
@@ -145,21 +142,18 @@ def _spread(scores: pl.Series) -> str:
     return mean if len(known) == 1 else f"{mean} ({min(known):.4f} to {max(known):.4f})"
 
 
-def _plots(runs: TrainedRuns, keys: dict[str, Key]) -> Iterator[tuple[str, go.Figure]]:
-    """The first runs of the first tasks, a line for each."""
-    kept = {cell for (cell,) in runs.store.select(select(files.c.cell).where(files.c.name == CURVES))}
-    drawn = runs.rows.filter(pl.col("id").is_in(list(kept)))
-    for (about,), own in list(drawn.group_by("about", maintain_order=True))[:MOST_PLOTS]:
-        figure = plot("steps", "score on validation samples")
-        for row in own.head(MOST_LINES).iter_rows(named=True):
+def _charts(runs: TrainedRuns, looks: Mapping[str, Look]) -> Iterator[tuple[str, Chart]]:
+    """Yield the first tasks with a line for each of their first runs."""
+    with_curves = {cell for (cell,) in runs.store.select(select(files.c.cell).where(files.c.name == CURVES))}
+    rows = runs.rows.filter(pl.col("id").is_in(list(with_curves)))
+    for (about,), members in list(rows.group_by("about", maintain_order=True))[:MAX_CHARTS]:
+        series = []
+        for row in members.head(MAX_LINES).iter_rows(named=True):
             try:
                 curve = read_curves(runs.store, row["id"]).filter(name="validation")
-            except StoreError:  # `store check` says which files are damaged
+            except StoreError:  # `store check` reports damaged files
                 continue
-            hover = short(f"{row['mechanism']}, rate {row['rate']}, seed {row['seed']}", 120)
-            draw_line(
-                *(figure, curve["step"].to_list(), curve["value"].to_list(), keys[row["mechanism"]]),
-                hover=hover.replace("%", "") + ": %{y:.4f} after %{x} steps",
-                width=1.6,
-            )
-        yield str(about), figure
+            name = shorten(f"{row['mechanism']}, rate {row['rate']}, seed {row['seed']}", 120)
+            look = looks[row["mechanism"]]
+            series.append(Series(look, curve["step"].to_list(), curve["value"].to_list(), name))
+        yield str(about), Chart(ChartAxis("steps"), ChartAxis("score on validation samples"), series)

@@ -7,74 +7,65 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.core.numbers import format_exact
-from separatrix.pages.commands import spelled
-from separatrix.pages.store.groups import Curve, Group, groups
-from separatrix.pages.store.planes import axis_of, values
-from separatrix.pages.store.plots import thinned
+from separatrix.pages.commands import spell_value
+from separatrix.pages.store.groups import Curve, Group, group_cells, thin
+from separatrix.pages.store.planes import make_map
 from separatrix.pages.store.stored_cells import StoredCells
-from separatrix.pages.store.wording import finding
+from separatrix.pages.store.texts import describe_verdicts
 
-MOST_CURVES, MOST_MAPS, MOST_LINES, MOST_POINTS = 24, 24, 12, 400
-"""Plots, maps, mechanisms in one plot, and points of one line, on one page."""
+MAX_CURVES, MAX_MAPS, MAX_LINES, MAX_POINTS = 24, 24, 12, 400
+"""Charts, maps, mechanisms in one chart, and points of one line, on one page."""
 
 
-def figures(stored: StoredCells) -> dict[str, Any]:
-    """All that is drawn, in the order of the plan, and how much is left out."""
-    found = groups(stored)
-    curves = [curve for group in found for curve in group.curves()]
-    maps = [(group, name) for group in found for name in group.mapped]
+def describe_figures(stored: StoredCells) -> dict[str, Any]:
+    """Return the curves and maps in the order of the plan, and how many are left out."""
+    groups = group_cells(stored)
+    curves = [curve for group in groups for curve in group.curves()]
+    maps = [(group, name) for group in groups for name in group.mapped]
     return {
-        "curves": [_curve(curve) for curve in curves[:MOST_CURVES]],
-        "curves_left_out": max(0, len(curves) - MOST_CURVES),
-        "maps": [_map(group, name) for group, name in maps[:MOST_MAPS]],
-        "maps_left_out": max(0, len(maps) - MOST_MAPS),
+        "curves": [_describe_curve(curve) for curve in curves[:MAX_CURVES]],
+        "curves_left_out": max(0, len(curves) - MAX_CURVES),
+        "maps": [_describe_map(group, name) for group, name in maps[:MAX_MAPS]],
+        "maps_left_out": max(0, len(maps) - MAX_MAPS),
     }
 
 
-def _about(group: Group, choice: Mapping[str, str]) -> dict[str, Any]:
+def _describe_group(group: Group, choice: Mapping[str, str]) -> dict[str, Any]:
     return {"part": group.part, "construction": group.construction, "fixed": {**group.fixed, **choice}}
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
-    shown = curve.mechanisms[:MOST_LINES]
+def _describe_curve(curve: Curve) -> dict[str, Any]:
+    mechanisms = curve.mechanisms[:MAX_LINES]
     return {
-        **_about(curve.group, curve.choice),
+        **_describe_group(curve.group, curve.choice),
         "x": curve.x,
         "log": curve.log,
         "follows": list(curve.follows),
-        "finding": finding(curve.cells, f"at every {curve.x} shown"),
-        "left_out": len(curve.mechanisms) - len(shown),
-        "lines": [_line(curve, name) for name in shown],
+        "finding": describe_verdicts(curve.cells, f"at every {curve.x} shown"),
+        "left_out": len(curve.mechanisms) - len(mechanisms),
+        "lines": [_describe_line(curve, name) for name in mechanisms],
     }
 
 
-def _line(curve: Curve, mechanism: str) -> dict[str, Any]:
-    """The cells of one mechanism in the order of the axis; P is null where a cell has no answer."""
-    own = thinned(curve.drawn.filter(pl.col("mechanism") == mechanism), MOST_POINTS)
+def _describe_line(curve: Curve, mechanism: str) -> dict[str, Any]:
+    """Return the cells of one mechanism in the order of the axis; P is null where a cell has no answer."""
+    cells = thin(curve.placed.filter(pl.col("mechanism") == mechanism), MAX_POINTS)
     return {
         "mechanism": mechanism,
-        "x": own[f"at:{curve.x}"].to_list(),
-        "exactly": [spelled(text) for text in own[f"is:{curve.x}"]],
-        **{name: own[name].to_list() for name in ("p", "low", "high", "margin", "word", "kind")},
+        "x": cells[f"at:{curve.x}"].to_list(),
+        "exactly": [spell_value(text) for text in cells[f"is:{curve.x}"]],
+        **{name: cells[name].to_list() for name in ("p", "low", "high", "margin", "word", "kind")},
     }
 
 
-def _map(group: Group, mechanism: str) -> dict[str, Any]:
-    assert group.plane is not None
-    x, y = (axis_of(group, name) for name in group.plane)
-    found = values(group, mechanism, x, y)
+def _describe_map(group: Group, mechanism: str) -> dict[str, Any]:
+    figure = make_map(group, [mechanism])
     return {
-        **_about(group, {}),
+        **_describe_group(group, {}),
         "mechanism": mechanism,
         "axes": [
-            {
-                "name": axis.name,
-                "log": axis.log,
-                "values": [spelled(format_exact(value)) for value in axis.values],
-                "at": axis.floats.tolist(),
-            }
-            for axis in (x, y)
+            {"name": axis.name, "log": axis.log, "values": list(axis.texts), "at": axis.values.tolist()}
+            for axis in (figure.x, figure.y)
         ],
-        "values": found.tolist(),
+        "values": figure.panels[0].numbers["values"].tolist(),
     }

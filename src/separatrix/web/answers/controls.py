@@ -13,23 +13,12 @@ from separatrix.core.parameters.grid import is_number, is_whole
 from separatrix.core.parameters.model import is_absent, printed
 from separatrix.exact.verdicts.question import Question, question
 from separatrix.mechanisms import MECHANISMS
-from separatrix.pages.maps.heatmap import COLOURS
 from separatrix.web.answers._base import Tell, answer
 
 LENGTHS = (10, 10**18)
 """Between which n is dragged."""
 WIDEST = 100
 """Up to which other whole numbers are dragged, or up to ten times the usual one."""
-
-
-@answer
-def colours(quick: bool, tell: Tell) -> bytes:
-    """The colours of maps, each scale as 256 of them from its low end to its high end."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    scales = {name: [to_hex(colormaps[name](i)) for i in range(256)] for name in COLOURS}
-    return json_text(scales, indent=None).encode()
 
 
 @answer

@@ -121,10 +121,9 @@ def stored_counts(store: str, words: Words, options: Words, quick: bool, tell: T
 def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: Tell) -> bytes:
     """The curves and maps of a sweep, as `separatrix report` draws them, in numbers; of some of its cells
     where there are conditions."""
-    from separatrix.pages.store.page import duration
     from separatrix.pages.store.stored_cells import NoSuchCells, open_cells
-    from separatrix.pages.store.wording import evidence, finding
-    from separatrix.web.answers._figures import figures
+    from separatrix.pages.store.texts import count_evidence, describe_verdicts, spell_duration
+    from separatrix.web.answers._figures import describe_figures
 
     here, asked = opened(store), read_filter(words)
     sweep = _sweep_number(here, options)
@@ -137,13 +136,13 @@ def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: 
             once = found.distinct
             made = {
                 "title": found.title,
-                "finding": finding(once),
-                "evidence": evidence(once),
-                "seconds": duration(float(once["seconds"].sum())),
+                "finding": describe_verdicts(once),
+                "evidence": count_evidence(once),
+                "seconds": spell_duration(float(once["seconds"].sum())),
                 "unfinished": found.unfinished,
                 "versions": list(found.versions[:6]),
                 "plan": "" if found.sweep is None else visible(found.sweep.plan),
-                **figures(found),
+                **describe_figures(found),
             }
             damage = selection.damage
     except NoSuchCells:

@@ -56,9 +56,3 @@ class FirstAxis(BaseModel):
 async def first_axes(construction: ConstructionName, request: Request, desk: TheDesk) -> Response:
     """Two axes around a construction's reference point, on which every cell is a point that there is."""
     return await desk.answer(request, Call("first_axes", {"construction": construction}))
-
-
-@router.get("/colours", response_model=dict[str, list[str]])
-async def colours(request: Request, desk: TheDesk) -> Response:
-    """Every scale of colours that maps use, from its low end to its high end."""
-    return await desk.answer(request, Call("colours", {}))

@@ -94,7 +94,7 @@ def _own(names: tuple[str, ...]) -> list[Mechanism]:
 
 
 def _coloured(rows: list[tuple[str, str, str, str]]) -> list[Mechanism]:
-    from separatrix.pages.drawing import looks
+    from separatrix.pages.looks import choose_looks
 
     return [
         Mechanism(
@@ -102,7 +102,7 @@ def _coloured(rows: list[tuple[str, str, str, str]]) -> list[Mechanism]:
             family=family,
             formula=formula,
             spelled=spelled,
-            colour=looks([spelled])[spelled].colour,
+            colour=choose_looks([spelled])[spelled].css_colour,
         )
         for name, family, formula, spelled in rows
     ]

@@ -1,12 +1,12 @@
 // The address of a view is the command's words:
 //   separatrix map spike softmax,linear a1=0.5:1.5:64 --of margin
 //   /map/spike/softmax,linear?a1=0.5:1.5:64&--of=margin
-// A place is { command, names, words, options }; words and options are [name, value] pairs in order. What no command
-// takes and the page alone keeps, as ~find=top, is in `page`, if there is any.
+// A place is { command, names, words, options }; words and options are [name, value] pairs in order. State of the page that
+// no command takes, as ~find=top, is in `page`, if there is any.
 
 import { useEffect, useState } from "./framework.js";
 
-function spell(text) {
+function encode(text) {
   return encodeURIComponent(text).replace(/%(2C|3A|3D|40)/gi, (code) => decodeURIComponent(code));
 }
 
@@ -31,49 +31,49 @@ export function readPlace(location = window.location) {
 
 export function query(words, options = [], page = []) {
   const all = [...words, ...options.map(([name, value]) => [`--${name}`, value]), ...page.map(([name, value]) => [`~${name}`, value])];
-  const text = all.map(([name, value]) => `${spell(name)}=${spell(String(value))}`).join("&");
+  const text = all.map(([name, value]) => `${encode(name)}=${encode(String(value))}`).join("&");
   return text ? `?${text}` : "";
 }
 
 export function addressOf(place) {
-  return `/${[place.command, ...place.names].filter(Boolean).map(spell).join("/")}${query(place.words, place.options, place.page)}`;
+  return `/${[place.command, ...place.names].filter(Boolean).map(encode).join("/")}${query(place.words, place.options, place.page)}`;
 }
 
-function quoted(word) {
+function quoteForShell(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
-// What one types in a terminal for the same; an option that is "yes" is a flag.
+// The command of a place; an option with the value "yes" is a flag.
 export function commandOf(place) {
   const options = place.options.flatMap(([name, value]) => (value === "yes" ? [`--${name}`] : [`--${name}`, value]));
   const words = place.words.map(([name, value]) => `${name}=${value}`);
-  return ["separatrix", place.command, ...place.names, ...words, ...options].map((word) => quoted(String(word))).join(" ");
+  return ["separatrix", place.command, ...place.names, ...words, ...options].map((word) => quoteForShell(String(word))).join(" ");
 }
 
-// The same in Python; values are text, since decimals are exact.
+// The same in Python; values are strings, because decimals are exact.
 export function pythonOf(place) {
   const literal = (value) => (/^-?\d+$/.test(value) ? value : JSON.stringify(String(value)));
-  const given = [
+  const parameters = [
     ...place.names.map((name) => JSON.stringify(name)),
     ...place.words.map(([name, value]) => `${name}=${literal(String(value))}`),
     ...place.options.map(([name, value]) => `${name}=${value === "yes" ? "True" : JSON.stringify(String(value))}`),
   ];
-  return `sx.${place.command}(${given.join(", ")})`;
+  return `sx.${place.command}(${parameters.join(", ")})`;
 }
 
-// Mechanisms with commas between them; a parameter after a comma belongs to the one before.
+// The mechanisms of a comma-separated list; a parameter after a comma belongs to the mechanism before it.
 export function splitMechanisms(text) {
-  const found = [];
-  for (const part of text.split(",").map((each) => each.trim()).filter(Boolean)) {
-    if (found.at(-1)?.includes(":") && part.includes("=") && !part.includes(":")) found.push(`${found.pop()},${part}`);
-    else found.push(part);
+  const mechanisms = [];
+  for (const part of text.split(",").map((word) => word.trim()).filter(Boolean)) {
+    const isParameter = mechanisms.at(-1)?.includes(":") && part.includes("=") && !part.includes(":");
+    mechanisms.push(isParameter ? `${mechanisms.pop()},${part}` : part);
   }
-  return found;
+  return mechanisms;
 }
 
 const listeners = new Set();
 
-// Go to a place: a new entry of the history, or (while one drags) the same entry changed.
+// Goes to a place, as a new entry of the history or (with `replace`) instead of the current one.
 export function go(place, { replace = false } = {}) {
   const address = typeof place === "string" ? place : addressOf(place);
   if (address !== window.location.pathname + window.location.search) {

@@ -1,5 +1,7 @@
-// Asking the server. Errors are { error, field } in the words of the command line; a server that is gone is
-// `Unreachable`, and `whenBack` calls once it answers again.
+// Requests to the server. Errors are { error, field } with the message of the command line. A server that does not answer
+// is `Unreachable`; it is asked every second whether it is back.
+
+import { bytesOf, unpack } from "./map-data.js";
 
 const BASE = "/api/v1";
 const CELLS = "application/vnd.separatrix.cells";
@@ -21,27 +23,27 @@ export class Unreachable extends Error {
 }
 
 const watchers = new Set();
-let reachable = true;
+let isReachable = true;
 
-function note(now) {
-  if (now === reachable) return;
-  reachable = now;
-  for (const watcher of watchers) watcher(now);
-  if (!now) wait();
+function setReachable(value) {
+  if (value === isReachable) return;
+  isReachable = value;
+  for (const watcher of watchers) watcher(value);
+  if (!value) waitForServer();
 }
 
-async function wait() {
-  while (!reachable) {
-    await new Promise((done) => setTimeout(done, 1000));
+async function waitForServer() {
+  while (!isReachable) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
     try {
-      if ((await fetch(`${BASE}/about`, { cache: "no-store" })).ok) note(true);
+      if ((await fetch(`${BASE}/about`, { cache: "no-store" })).ok) setReachable(true);
     } catch {
-      // still gone
+      // it does not answer yet
     }
   }
 }
 
-// Calls with false when the server goes and with true when it is back; returns what ends it.
+// Calls the watcher with false when the server goes and with true when it is back; returns a function that ends this.
 export function watchServer(watcher) {
   watchers.add(watcher);
   return () => watchers.delete(watcher);
@@ -52,77 +54,64 @@ async function send(path, accept, signal) {
   try {
     response = await fetch(BASE + path, { headers: { accept }, signal, cache: "no-store" });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    note(false);
-    throw new Unreachable();
+    return raiseUnreachable(error);
   }
-  note(true);
+  setReachable(true);
   if (!response.ok) {
     throw new Problem(await response.json().catch(() => ({ error: `the server answers ${response.status}` })), response.status);
   }
   return response;
 }
 
-// The document at a path below /api/v1.
+// The document at a path below /api/v1. `step` is called with the progress of slow work.
 export async function get(path, { signal, step } = {}) {
   const response = await send(path, step ? `application/json, ${LINES}` : "application/json", signal);
-  return response.headers.get("content-type").startsWith(LINES) ? lines(response, step) : response.json();
+  return response.headers.get("content-type").startsWith(LINES) ? readLines(response, step) : response.json();
 }
 
-// A map: { heading, arrays }, arrays of float64 in the order of heading.arrays. One that is made a cell at a time
-// comes after lines of progress, in base64.
+// A map; one that is computed cell by cell comes in base64 after lines of progress.
 export async function getMap(path, { signal, step } = {}) {
   const response = await send(path, `${CELLS}, ${LINES}`, signal);
-  const kind = response.headers.get("content-type");
-  if (kind.startsWith(CELLS)) return unpack(await response.arrayBuffer());
-  const text = window.atob(await lines(response, step ?? (() => {})));
-  return unpack(Uint8Array.from(text, (each) => each.charCodeAt(0)).buffer);
+  const isBinary = response.headers.get("content-type").startsWith(CELLS);
+  return unpack(isBinary ? await response.arrayBuffer() : bytesOf(await readLines(response, step ?? (() => {}))));
 }
 
-export function unpack(buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const heading = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  const cells = heading.shape[0] * heading.shape[1];
-  const arrays = heading.arrays.map((_, i) => new Float64Array(buffer, 8 + length + 8 * cells * i, cells));
-  return { heading, arrays };
-}
-
-// A stream that ends before its result: given up by the page, or the server is gone.
-function gone(error) {
+// A request that the page cancelled is no failure of the server.
+function raiseUnreachable(error) {
   if (error?.name === "AbortError") throw error;
-  note(false);
+  setReachable(false);
   throw new Unreachable();
 }
 
-async function lines(response, step) {
+async function readLines(response, step) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read().catch(gone);
-    if (done) gone();
+    const { value, done } = await reader.read().catch(raiseUnreachable);
+    if (done) raiseUnreachable();
     rest += value;
-    const whole = rest.split("\n");
-    rest = whole.pop();
-    for (const line of whole) {
-      const said = JSON.parse(line);
-      if (said.error) throw new Problem(said, 400);
-      if (said.result !== undefined) return said.result;
-      step(said.step);
+    const lines = rest.split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      const message = JSON.parse(line);
+      if (message.error) throw new Problem(message, 400);
+      if (message.result !== undefined) return message.result;
+      step(message.step);
     }
   }
 }
 
-// Only the latest of a kind of request: an older one is given up.
+// Returns a function that sends requests of one kind: a new one cancels the one before.
 export function latest() {
   let current = null;
   return async (ask) => {
     current?.abort();
-    const mine = new AbortController();
-    current = mine;
+    const controller = new AbortController();
+    current = controller;
     try {
-      return await ask(mine.signal);
+      return await ask(controller.signal);
     } finally {
-      if (current === mine) current = null;
+      if (current === controller) current = null;
     }
   };
 }

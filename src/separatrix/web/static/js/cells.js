@@ -1,5 +1,7 @@
-// The arithmetic of maps: axes as they are typed, cells and where they lie, ticks, lines between cells. No page
-// is needed for any of it.
+// The arithmetic of maps: axes as they are typed, positions of cells, ticks, lines between cells. Nothing here needs a
+// page, so that it can be tested alone.
+
+import { forPeople, powerOfTen } from "./format.js";
 
 // A number as the server spells it: "1000", "0.85", "107/126".
 export function numberOf(text) {
@@ -7,12 +9,12 @@ export function numberOf(text) {
   return bottom === undefined ? Number(top) : Number(top) / Number(bottom);
 }
 
-// An axis as it is typed, { low, high, count, log } with its ends as text, or { list } where its values are
-// written one by one; null where it is none.
+// An axis as it is typed: { low, high, count, log } with its ends as text, and `list` where its values are typed one by
+// one; null where the text is no axis.
 export function readAxis(text) {
   if (typeof text !== "string") return null;
   if (text.includes(",")) {
-    const list = text.split(",").filter((each) => each.trim());
+    const list = text.split(",").filter((value) => value.trim());
     return { low: list[0], high: list.at(-1), count: list.length, log: false, list };
   }
   const [low, high, count, spacing] = text.split(":");
@@ -25,15 +27,15 @@ export function spellAxis({ low, high, count, log, list }) {
 }
 
 // The axis with at most so many cells.
-export function coarser(text, most) {
+export function coarsenAxis(text, most) {
   const axis = readAxis(text);
   if (!axis || axis.list || axis.count <= most) return text;
   return spellAxis({ ...axis, count: Math.max(2, most) });
 }
 
-// Where the cells of an axis lie: `edges` has one more number than there are cells, from 0 to 1; between two
-// values an edge lies half way, in the logarithm where the axis is logarithmic.
-export function layOut(values, log) {
+// The positions of the cells of an axis. `edges` has one more number than there are cells, from 0 to 1; an edge is half-way
+// between two values, in the logarithm where the axis is logarithmic.
+export function layOutAxis(values, log) {
   const at = Float64Array.from(values, (value) => (log ? Math.log10(numberOf(value)) : numberOf(value)));
   const count = at.length;
   const first = count > 1 ? (at[1] - at[0]) / 2 : 0.5;
@@ -49,10 +51,10 @@ export function layOut(values, log) {
   return { count, edges, centres, log, low: back(low), high: back(high) };
 }
 
-// The share of the way along an axis at which a number lies; below 0 or above 1 it is outside.
+// The position of a number as a share of the axis; below 0 or above 1 it is outside.
 export function shareOf(axis, value) {
-  const across = axis.log ? Math.log10 : (each) => each;
-  return (across(value) - across(axis.low)) / (across(axis.high) - across(axis.low));
+  const scale = axis.log ? Math.log10 : Number;
+  return (scale(value) - scale(axis.low)) / (scale(axis.high) - scale(axis.low));
 }
 
 export function valueAt(axis, share) {
@@ -61,7 +63,14 @@ export function valueAt(axis, share) {
   return 10 ** (low + share * (high - low));
 }
 
-// The cell that a share of the way lies in; outside, the nearest.
+// The part of an axis between two shares of the way, as an axis with the same cells; those outside have edges below 0
+// or above 1.
+export function cropAxis(axis, [from, to]) {
+  const share = (place) => (place - from) / (to - from);
+  return { ...axis, edges: axis.edges.map(share), centres: axis.centres.map(share), low: valueAt(axis, from), high: valueAt(axis, to) };
+}
+
+// The cell at a share of the axis; outside, the nearest.
 export function cellAt(axis, share) {
   let [low, high] = [0, axis.count];
   while (high - low > 1) {
@@ -72,7 +81,7 @@ export function cellAt(axis, share) {
   return low;
 }
 
-// Which cell each of so many pixels shows: the one that its middle lies in.
+// The cell that each of so many pixels shows: the one that contains its centre.
 export function cellsOfPixels(axis, pixels) {
   const cells = new Uint32Array(pixels);
   let cell = 0;
@@ -84,15 +93,12 @@ export function cellsOfPixels(axis, pixels) {
   return cells;
 }
 
-const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
-
-function power(mantissa, exponent) {
+function spellPower(mantissa, exponent) {
   if (exponent >= -3 && exponent <= 3) return exponent < 0 ? (mantissa * 10 ** exponent).toFixed(-exponent) : String(mantissa * 10 ** exponent);
-  const raised = `10${String(exponent).replace(/./g, (each) => RAISED[each])}`;
-  return mantissa === 1 ? raised : `${mantissa}×${raised}`;
+  return mantissa === 1 ? powerOfTen(exponent) : `${mantissa}×${powerOfTen(exponent)}`;
 }
 
-// Round numbers between two, at most about so many, each { value, text }; the text is exact.
+// Round numbers between two, about `most` of them: [{ value, text }], with exact texts.
 export function ticks(low, high, log, most = 6) {
   if (!(high > low) || (log && !(low > 0))) return [];
   if (log && high / low >= 10) return logTicks(low, high, most);
@@ -102,49 +108,49 @@ export function ticks(low, high, log, most = 6) {
 function evenTicks(low, high, most) {
   const rough = (high - low) / most;
   let exponent = Math.floor(Math.log10(rough));
-  let mantissa = [1, 2, 5, 10].find((each) => each * 10 ** exponent >= rough * (1 - 1e-9));
+  let mantissa = [1, 2, 5, 10].find((factor) => factor * 10 ** exponent >= rough * (1 - 1e-9));
   if (mantissa === 10) [mantissa, exponent] = [1, exponent + 1];
-  const scale = 10 ** -exponent; // of small steps the inverse is a whole number, and exact
+  const scale = 10 ** -exponent; // the inverse of a small step is an integer, and exact
   const step = exponent < 0 ? mantissa / scale : mantissa * 10 ** exponent;
-  const found = [];
+  const ticks = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) {
     const value = exponent < 0 ? (i * mantissa) / scale : i * step;
-    const text = Math.abs(exponent) > 6 || Math.abs(value) >= 1e7 ? String(Number(value.toPrecision(8))) : value.toFixed(Math.max(0, -exponent));
-    found.push({ value, text: text.replace("-", "−") });
+    const isLong = Math.abs(exponent) > 6 || Math.abs(value) >= 1e7;
+    ticks.push({ value, text: isLong ? forPeople(value, 8) : value.toFixed(Math.max(0, -exponent)).replace("-", "−") });
   }
-  return found;
+  return ticks;
 }
 
 function logTicks(low, high, most) {
   const [first, last] = [Math.floor(Math.log10(low) + 1e-9), Math.ceil(Math.log10(high) - 1e-9)];
   const stride = Math.max(1, Math.ceil((last - first) / most));
   const mantissas = stride > 1 || (last - first) * 3 > most + 2 ? [1] : [1, 2, 5];
-  const found = [];
+  const ticks = [];
   for (let exponent = Math.ceil(first / stride) * stride; exponent <= last; exponent += stride) {
     for (const mantissa of mantissas) {
       const value = Number(`${mantissa}e${exponent}`);
-      if (value >= low * (1 - 1e-12) && value <= high * (1 + 1e-12)) found.push({ value, text: power(mantissa, exponent) });
+      if (value >= low * (1 - 1e-12) && value <= high * (1 + 1e-12)) ticks.push({ value, text: spellPower(mantissa, exponent) });
     }
   }
-  return found;
+  return ticks;
 }
 
-// The edges between cells below a level and cells at it or above, as [x0, y0, x1, y1] in numbers of edges;
-// edges in line are one. Cells without a number have no side.
+// The edges between cells below a level and cells at or above it, as [x0, y0, x1, y1] in numbers of edges; adjacent edges
+// in line are one. Cells without a number are on neither side.
 export function levelEdges(values, rows, columns, level) {
-  const found = [];
+  const edges = [];
   const side = (row, column) => {
     const value = values[row * columns + column];
     return value >= level ? 1 : value < level ? -1 : 0;
   };
-  const differ = (one, other) => one * other < 0;
+  const differ = (a, b) => a * b < 0;
   for (let column = 1; column < columns; column += 1) {
     let start = -1;
     for (let row = 0; row <= rows; row += 1) {
       const edge = row < rows && differ(side(row, column - 1), side(row, column));
       if (edge && start < 0) start = row;
       if (!edge && start >= 0) {
-        found.push([column, start, column, row]);
+        edges.push([column, start, column, row]);
         start = -1;
       }
     }
@@ -155,20 +161,20 @@ export function levelEdges(values, rows, columns, level) {
       const edge = column < columns && differ(side(row - 1, column), side(row, column));
       if (edge && start < 0) start = column;
       if (!edge && start >= 0) {
-        found.push([start, row, column, row]);
+        edges.push([start, row, column, row]);
         start = -1;
       }
     }
   }
-  return found;
+  return edges;
 }
 
-// The zero line of a formula that is known at the middle of each cell, as [x0, y0, x1, y1] in numbers of cells:
-// straight from where it passes between two neighbours to where it passes between two others.
+// The zero line of a formula that is known at the centre of each cell, as [x0, y0, x1, y1] in numbers of cells: straight
+// from the place where it crosses between two neighbours to the place where it crosses between two others.
 export function zeroLine(values, rows, columns) {
-  const found = [];
+  const segments = [];
   const at = (row, column) => values[row * columns + column];
-  const passes = (one, other) => (one < 0) !== (other < 0);
+  const passes = (p, q) => (p < 0) !== (q < 0);
   for (let row = 0; row + 1 < rows; row += 1) {
     for (let column = 0; column + 1 < columns; column += 1) {
       const a = at(row, column);
@@ -182,56 +188,57 @@ export function zeroLine(values, rows, columns) {
       if (passes(b, c)) points.push([column + 1, row + b / (b - c)]);
       if (passes(d, c)) points.push([column + d / (d - c), row + 1]);
       if (passes(a, d)) points.push([column, row + a / (a - d)]);
-      for (let i = 0; i + 1 < points.length; i += 2) found.push([...points[i], ...points[i + 1]]);
+      for (let i = 0; i + 1 < points.length; i += 2) segments.push([...points[i], ...points[i + 1]]);
     }
   }
-  return found;
+  return segments;
 }
 
-// The share of the way at which a place between the middles of cells lies.
+// The share of the axis at a place between the centres of cells.
 export function shareBetween(axis, place) {
   const cell = Math.min(Math.max(Math.floor(place), 0), axis.count - 1);
   const next = Math.min(cell + 1, axis.count - 1);
   return axis.centres[cell] + (place - cell) * (axis.centres[next] - axis.centres[cell]);
 }
 
-// A number as one types it, as fine as a thousandth of `range`; a whole one whole.
-export function typed(value, range, whole, log) {
+// A number as it is typed, rounded to a thousandth of `range`, or to an integer.
+export function spellNumber(value, range, whole, log) {
   const places = Math.max(0, Math.ceil(3 - Math.log10(range)));
   const near = Number(log ? value.toPrecision(4) : value.toFixed(Math.min(places, 15)));
   const rounded = whole ? Math.round(near) : near;
-  const [plain, short] = [String(rounded), rounded.toExponential()].map((each) => each.replace("+", ""));
+  const [plain, short] = [String(rounded), rounded.toExponential()].map((text) => text.replace("+", ""));
   return short.length < plain.length ? short : plain;
 }
 
-// The axis with its ends moved: `shift` of its length farther on, `factor` times as long, with what lies at
-// `about` (a share of the way) staying where it is. It goes no farther down than `least`.
+// The axis with its ends moved by `shift` of its length, and made `factor` times as long around `about`, a share of the
+// axis. It does not go below `least`.
 export function moveAxis(axis, { shift = 0, factor = 1, about = 0.5, whole = false, least = -Infinity }) {
   if (axis.list) return axis;
-  const across = axis.log ? Math.log10 : (each) => each;
-  const back = axis.log ? (each) => 10 ** each : (each) => each;
-  const [low, high] = [across(numberOf(axis.low)), across(numberOf(axis.high))];
-  const fixed = low + about * (high - low);
-  let ends = [low, high].map((end) => fixed + (end - fixed) * factor + shift * (high - low));
-  const floor = axis.log ? (least > 0 ? across(least) : -Infinity) : least;
+  const [scale, unscale] = axis.log ? [Math.log10, (value) => 10 ** value] : [Number, Number];
+  const [low, high] = [scale(numberOf(axis.low)), scale(numberOf(axis.high))];
+  const centre = low + about * (high - low);
+  let ends = [low, high].map((end) => centre + (end - centre) * factor + shift * (high - low));
+  const floor = axis.log ? (least > 0 ? scale(least) : -Infinity) : least;
   if (ends[0] < floor) ends = [floor, factor === 1 ? floor + ends[1] - ends[0] : ends[1]];
   if (axis.log && ends[1] > 300) return axis;
-  const [from, to] = ends.map(back);
-  const spelled = [from, to].map((end) => typed(end, to - from, whole, axis.log));
-  return numberOf(spelled[0]) < numberOf(spelled[1]) ? { ...axis, low: spelled[0], high: spelled[1] } : axis;
+  const [from, to] = ends.map(unscale);
+  const texts = [from, to].map((end) => spellNumber(end, to - from, whole, axis.log));
+  return numberOf(texts[0]) < numberOf(texts[1]) ? { ...axis, low: texts[0], high: texts[1] } : axis;
 }
 
-// A mechanism's own parameter, as it is spelled with it.
-export function ownValue(mechanism, name) {
-  const pairs = mechanism.slice(mechanism.indexOf(":") + 1).split(",").map((each) => each.split("="));
-  return mechanism.includes(":") ? pairs.find(([each]) => each === name)?.[1] : undefined;
+function parametersOf(mechanism) {
+  return mechanism.includes(":") ? mechanism.slice(mechanism.indexOf(":") + 1).split(",") : [];
 }
 
-// The mechanism with its own parameter set, or without it where the value is null.
-export function withOwn(mechanism, name, value) {
+// A parameter in the spelling of a mechanism, as `beta` in power:beta=4.
+export function mechanismParameter(mechanism, name) {
+  return parametersOf(mechanism).find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1);
+}
+
+// The spelling with a parameter set, or without it where the value is null.
+export function setMechanismParameter(mechanism, name, value) {
   const [kind] = mechanism.split(":");
-  const rest = mechanism.includes(":") ? mechanism.slice(kind.length + 1).split(",") : [];
-  const kept = rest.filter((each) => !each.startsWith(`${name}=`));
-  const all = value === null ? kept : [...kept, `${name}=${value}`];
-  return all.length ? `${kind}:${all.join(",")}` : kind;
+  const others = parametersOf(mechanism).filter((pair) => !pair.startsWith(`${name}=`));
+  const pairs = value === null ? others : [...others, `${name}=${value}`];
+  return pairs.length ? `${kind}:${pairs.join(",")}` : kind;
 }

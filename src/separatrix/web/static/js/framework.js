@@ -1,12 +1,12 @@
-// Preact with htm, and an id that this release of it does not make.
+// Preact with htm, and `useId`, which this release does not have.
 
 import { useState } from "../vendor/preact-htm.js";
 
 export * from "../vendor/preact-htm.js";
 
-let made = 0;
+let idCount = 0;
 
 export function useId() {
-  const [id] = useState(() => `id-${++made}`);
+  const [id] = useState(() => `id-${++idCount}`);
   return id;
 }

@@ -1,9 +1,10 @@
-// The shell: the head with its views, the view that the address names, and what is said when the server is gone.
+// The shell: the header with the views, the view that the address names, and a warning when the server does not answer.
 
 import { html, render, useEffect, useState } from "./framework.js";
-import { commandOf, go, usePlace } from "./address.js";
+import { commandOf, usePlace } from "./address.js";
 import { get, watchServer } from "./api.js";
 import { CopyButton } from "./parts.js";
+import { Link } from "./sheet.js";
 import { storeOption } from "./store-words.js";
 
 // A view is a module with `View({ place })`; it is loaded when it is first shown.
@@ -16,19 +17,10 @@ const VIEWS = [
 ];
 
 // Commands that read or fill a store.
-const STORED = ["results", "compare", "learn"];
+const STORE_COMMANDS = ["results", "compare", "learn"];
 
 function viewOf(place) {
-  return VIEWS.find((each) => each.commands.includes(place.command)) ?? VIEWS[0];
-}
-
-function Link({ to, children, ...rest }) {
-  const follow = (event) => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    go(to);
-  };
-  return html`<a href=${to} onClick=${follow} ...${rest}>${children}</a>`;
+  return VIEWS.find((view) => view.commands.includes(place.command)) ?? VIEWS[0];
 }
 
 function Shell() {
@@ -41,30 +33,30 @@ function Shell() {
   useEffect(() => watchServer(setReachable), []);
   useEffect(() => { if (reachable) get("/about").then((about) => setStore(about.store), () => {}); }, [reachable]);
   useEffect(() => {
-    let wanted = true;
+    let isCurrent = true;
     setFailure("");
     view.load().then(
-      (module) => wanted && setLoaded({ view, View: module.View }),
-      () => wanted && setFailure("This view could not be loaded. Is the explorer still running?"),
+      (module) => isCurrent && setLoaded({ view, View: module.View }),
+      () => isCurrent && setFailure("This view could not be loaded. Is the explorer still running?"),
     );
-    return () => { wanted = false; };
+    return () => { isCurrent = false; };
   }, [view, reachable]);
   useEffect(() => { document.title = `${view.name}: Separatrix`; }, [view]);
-  const stored = STORED.includes(place.command) ? storeOption(store) : [];
-  const command = place.command ? commandOf({ ...place, options: [...place.options, ...stored] }) : commandOf({ command: "verdict", names: ["spike", "softmax,linear"], words: [], options: [] });
+  const options = STORE_COMMANDS.includes(place.command) ? storeOption(store) : [];
+  const command = place.command ? commandOf({ ...place, options: [...place.options, ...options] }) : commandOf({ command: "verdict", names: ["spike", "softmax,linear"], words: [], options: [] });
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="head">
       <p class="brand"><${Link} to="/">Separatrix<//></p>
       <nav aria-label="Views">
-        ${VIEWS.map((each) => html`<${Link} key=${each.name} to=${each.start} aria-current=${each === view ? "page" : undefined}>${each.name}<//>`)}
+        ${VIEWS.map((entry) => html`<${Link} key=${entry.name} to=${entry.start} aria-current=${entry === view ? "page" : undefined}>${entry.name}<//>`)}
       </nav>
       <div class="share">
         <${CopyButton} text=${() => window.location.href} label="Copy link" />
         <${CopyButton} text=${() => command} label="Copy command" />
       </div>
     </header>
-    ${!reachable && html`<p class="gone" role="alert">The explorer does not answer any more. Start it again with <code>separatrix explore</code>; this page goes on by itself.</p>`}
+    ${!reachable && html`<p class="gone" role="alert">The explorer does not answer. Start it again with <code>separatrix explore</code>; this page then continues by itself.</p>`}
     <main id="main" tabindex="-1">
       ${failure ? html`<p class="problem" role="alert">${failure}</p>`
         : Loaded?.view === view ? html`<${Loaded.View} key=${view.name} place=${place} reachable=${reachable} />`
@@ -72,7 +64,7 @@ function Shell() {
     </main>
     <footer class="foot">
       <p>In a terminal: <code class="command">${command}</code></p>
-      <p>“Blind” is about this reader with this threshold; “cannot” is said only where it is proved.
+      <p>“Blind” is about this reader with this threshold; “cannot” appears only where it is proved.
         Everything on this page is computed on this machine.</p>
     </footer>`;
 }

@@ -1,94 +1,97 @@
-// What is drawn over the cells of a map: axes, lines between cells, the curve of a formula, the certified
-// boundary, pinned points and the cell that is pointed at. On cells, lines are white with a dark rim, so that they
-// are seen on every colour, by day and by night.
+// What is drawn over the cells of a map: axes, lines between cells, the curve of a formula, the certified boundary,
+// pinned points and the cell that is pointed at. Lines are white with a dark rim, which is visible on every colour.
 
 import { html } from "./framework.js";
 import { levelEdges, numberOf, shareBetween, shareOf, ticks, zeroLine } from "./cells.js";
 
 export const MARGIN = { left: 58, right: 10, top: 8, bottom: 46 };
 
-export function frame(size) {
+export function frameOf(size) {
   const width = Math.max(40, size.width - MARGIN.left - MARGIN.right);
   const height = Math.max(40, size.height - MARGIN.top - MARGIN.bottom);
   return { width, height, x: (share) => MARGIN.left + share * width, y: (share) => MARGIN.top + (1 - share) * height };
 }
 
-export function hasNames(heading, panel) {
-  return panel.coloured === "values" && heading.levels.length > 0;
+export function hasNamedLevels(heading, layer) {
+  return layer.coloured === "values" && heading.levels.length > 0;
 }
 
-// The levels whose lines are drawn over a panel: those that have a name, or else the numbers beside its colours.
-export function levelsOf(heading, panel) {
-  if (hasNames(heading, panel)) return heading.levels;
-  if (heading.difference) return [panel.low / 2, panel.high / 2].map((level) => ({ name: String(level).replace("-", "−"), level }));
-  const [low, high] = panel.log ? [10 ** panel.low, 10 ** panel.high] : [panel.low, panel.high];
-  return ticks(low, high, panel.log, 5).filter(({ value }) => value > low).map(({ value, text }) => ({ name: text, level: value }));
+// The levels whose lines are drawn over a panel: those that have a name, or else the numbers beside the colour bar.
+export function levelsOf(heading, layer) {
+  if (hasNamedLevels(heading, layer)) return heading.levels;
+  const { log } = layer.scale;
+  if (heading.difference) return [layer.scale.low / 2, layer.scale.high / 2].map((level) => ({ name: String(level).replace("-", "−"), level }));
+  const [low, high] = log ? [10 ** layer.scale.low, 10 ** layer.scale.high] : [layer.scale.low, layer.scale.high];
+  return ticks(low, high, log, 5).filter(({ value }) => value > low).map(({ value, text }) => ({ name: text, level: value }));
 }
 
-function edgePath(edges, x, y, at) {
-  return edges.map(([x0, y0, x1, y1]) => `M${at.x(x.edges[x0]).toFixed(1)} ${at.y(y.edges[y0]).toFixed(1)}L${at.x(x.edges[x1]).toFixed(1)} ${at.y(y.edges[y1]).toFixed(1)}`).join("");
+function pathOf(segments, toX, toY) {
+  return segments.map(([x0, y0, x1, y1]) => `M${toX(x0).toFixed(1)} ${toY(y0).toFixed(1)}L${toX(x1).toFixed(1)} ${toY(y1).toFixed(1)}`).join("");
 }
 
-function curvePath(line, x, y, at) {
-  return line.map(([x0, y0, x1, y1]) => `M${at.x(shareBetween(x, x0)).toFixed(1)} ${at.y(shareBetween(y, y0)).toFixed(1)}L${at.x(shareBetween(x, x1)).toFixed(1)} ${at.y(shareBetween(y, y1)).toFixed(1)}`).join("");
-}
-
-const ROOM = 28; // pixels between the name of a line and the end of the map
+const LABEL_ROOM = 28; // pixels between the name of a line and the edge of the map
 const DASHES = ["2 3", "7 3", "11 3 2 3", ""];
 
-// Every line over a panel that stays while one points: [{ name, path, dash, label }]
-export function linesOf(map, panel, place, x, y, at) {
-  const { heading } = map;
-  const values = map.array(place, panel.coloured);
-  const levels = levelsOf(heading, panel);
-  const drawn = levels.map(({ name, level }, i) => {
-    const edges = levelEdges(values, heading.shape[0], heading.shape[1], level);
-    const sorted = [...edges].sort((one, other) => one[0] - other[0]);
-    const chosen = sorted[Math.floor(((i + 1) * sorted.length) / (levels.length + 1))];
-    const label = chosen && { x: Math.max(at.x(0) + ROOM, Math.min(at.x(1) - ROOM, at.x(x.edges[chosen[0]]))), y: at.y((y.edges[chosen[1]] + y.edges[chosen[3]]) / 2), text: name.split(",")[0] };
-    return { kind: "level", name, path: edgePath(edges, x, y, at), dash: hasNames(heading, panel) ? DASHES[i % 4] : "2 3", label };
+// Every line over a panel that does not depend on the pointer: [{ kind, name, path, dash, label }].
+export function linesOf(heading, layer, { x, y }, frame) {
+  const [rows, columns] = heading.shape;
+  const levels = levelsOf(heading, layer);
+  const lines = levels.map(({ name, level }, i) => {
+    const edges = levelEdges(layer.shown, rows, columns, level);
+    const path = pathOf(edges, (edge) => frame.x(x.edges[edge]), (edge) => frame.y(y.edges[edge]));
+    const sorted = edges.filter((edge) => [x.edges[edge[0]], y.edges[edge[1]]].every((share) => share >= 0 && share <= 1)).sort((a, b) => a[0] - b[0]);
+    const labelled = sorted[Math.floor(((i + 1) * sorted.length) / (levels.length + 1))];
+    const label = labelled && {
+      x: Math.max(frame.x(0) + LABEL_ROOM, Math.min(frame.x(1) - LABEL_ROOM, frame.x(x.edges[labelled[0]]))),
+      y: frame.y((y.edges[labelled[1]] + y.edges[labelled[3]]) / 2),
+      text: name.split(",")[0],
+    };
+    return { kind: "level", name, path, dash: hasNamedLevels(heading, layer) ? DASHES[i % DASHES.length] : DASHES[0], label };
   });
-  const formula = map.said(place, "formula");
-  if (formula) {
-    const line = zeroLine(map.array(place, "formula"), heading.shape[0], heading.shape[1]);
-    drawn.push({ kind: "formula", name: `${formula.formula} ${formula.tag}, ${formula.limit}`, path: curvePath(line, x, y, at), dash: "" });
+  if (layer.formula) {
+    const { formula, tag, limit } = layer.formula;
+    const path = pathOf(zeroLine(layer.numbers.formula, rows, columns), (place) => frame.x(shareBetween(x, place)), (place) => frame.y(shareBetween(y, place)));
+    lines.push({ kind: "formula", name: `${formula} ${tag}, ${limit}`, path, dash: "" });
   }
-  return drawn.filter((each) => each.path);
+  for (const { name, points, colour, dash } of layer.lines ?? []) {
+    const path = points.map(([inX, inY], i) => `${i ? "L" : "M"}${frame.x(shareOf(x, inX)).toFixed(1)} ${frame.y(shareOf(y, inY)).toFixed(1)}`).join("");
+    lines.push({ kind: "formula", name, path, dash: dash.join(" "), colour });
+  }
+  return lines.filter((line) => line.path);
 }
 
-export function Axes({ x, y, at, labels, numbers }) {
-  const across = ticks(x.low, x.high, x.log, Math.max(2, Math.floor(at.width / 70)));
-  const up = ticks(y.low, y.high, y.log, Math.max(2, Math.floor(at.height / 40)));
-  const [bottom, left] = [at.y(0), at.x(0)];
+export function Axes({ x, y, frame, labels }) {
+  const across = ticks(x.low, x.high, x.log, Math.max(2, Math.floor(frame.width / 70)));
+  const up = ticks(y.low, y.high, y.log, Math.max(2, Math.floor(frame.height / 40)));
+  const [bottom, left] = [frame.y(0), frame.x(0)];
   return html`<g class="axes">
-    <rect x=${left} y=${at.y(1)} width=${at.width} height=${at.height} />
-    ${across.map(({ value, text }) => html`<g key=${text} transform=${`translate(${at.x(shareOf(x, value))},${bottom})`}>
+    <rect x=${left} y=${frame.y(1)} width=${frame.width} height=${frame.height} />
+    ${across.map(({ value, text }) => html`<g key=${text} transform=${`translate(${frame.x(shareOf(x, value))},${bottom})`}>
       <line y2="5" /><text y="18" text-anchor="middle">${text}</text></g>`)}
-    ${up.map(({ value, text }) => html`<g key=${text} transform=${`translate(${left},${at.y(shareOf(y, value))})`}>
+    ${up.map(({ value, text }) => html`<g key=${text} transform=${`translate(${left},${frame.y(shareOf(y, value))})`}>
       <line x2="-5" /><text x="-8" dy="0.32em" text-anchor="end">${text}</text></g>`)}
-    <text x=${left + at.width / 2} y=${bottom + 38} text-anchor="middle" class="name">${labels[0]}</text>
-    <text transform=${`translate(13,${at.y(0.5)}) rotate(-90)`} text-anchor="middle" class="name">${labels[1]}</text>
-    ${numbers}
+    <text x=${left + frame.width / 2} y=${bottom + 38} text-anchor="middle" class="name">${labels[0]}</text>
+    <text transform=${`translate(13,${frame.y(0.5)}) rotate(-90)`} text-anchor="middle" class="name">${labels[1]}</text>
   </g>`;
 }
 
 export function Lines({ lines }) {
-  return lines.map((each, i) => html`<g key=${i} class=${`over ${each.kind}`}>
-    <path class="rim" d=${each.path} />
-    <path class="line" d=${each.path} stroke-dasharray=${each.dash || undefined} />
-    ${each.label && html`<text x=${each.label.x} y=${each.label.y}>${each.label.text}</text>`}
+  return lines.map((line, i) => html`<g key=${i} class=${`over ${line.kind}`}>
+    <path class="rim" d=${line.path} />
+    <path class="line" d=${line.path} stroke-dasharray=${line.dash || undefined} style=${line.colour && { stroke: line.colour }} />
+    ${line.label && html`<text x=${line.label.x} y=${line.label.y}>${line.label.text}</text>`}
   </g>`);
 }
 
-// Where P passes one half, searched along one axis at values of the other: an interval each, or a point where it is
-// narrower than the dot.
-export function Crossings({ curve, names, x, y, at }) {
+// Where P passes one half, searched along one axis at values of the other: an interval for each crossing, or a point
+// where the interval is narrower than the dot.
+export function Crossings({ curve, names, x, y, frame }) {
   if (!curve) return null;
-  const along = curve.parameter === names[0];
-  return curve.curve.flatMap((each, i) => each.crossings.map((crossing, j) => {
+  const isAlongX = curve.parameter === names[0];
+  return curve.curve.flatMap((searched, i) => searched.crossings.map((crossing, j) => {
     const ends = [crossing.lo, crossing.hi].map((end) => {
-      const [inX, inY] = along ? [numberOf(end), numberOf(each.asked)] : [numberOf(each.asked), numberOf(end)];
-      return [at.x(shareOf(x, inX)), at.y(shareOf(y, inY))];
+      const [inX, inY] = isAlongX ? [numberOf(end), numberOf(searched.asked)] : [numberOf(searched.asked), numberOf(end)];
+      return [frame.x(shareOf(x, inX)), frame.y(shareOf(y, inY))];
     });
     const middle = [0, 1].map((k) => (ends[0][k] + ends[1][k]) / 2);
     return html`<g key=${`${i} ${j}`} class=${crossing.certified ? "crossing certified" : "crossing"}>
@@ -98,24 +101,24 @@ export function Crossings({ curve, names, x, y, at }) {
   }));
 }
 
-export function Pins({ pins, names, x, y, at }) {
+export function Pins({ pins, names, x, y, frame }) {
   return Object.entries(pins).map(([name, pin]) => {
     const [across, up] = [shareOf(x, numberOf(pin[names[0]])), shareOf(y, numberOf(pin[names[1]]))];
     if (!(across >= 0 && across <= 1 && up >= 0 && up <= 1)) return null;
-    return html`<g key=${name} class="pin" transform=${`translate(${at.x(across)},${at.y(up)})`}>
+    return html`<g key=${name} class="pin" transform=${`translate(${frame.x(across)},${frame.y(up)})`}>
       <circle r="9" /><text text-anchor="middle" dy="0.35em">${name}</text></g>`;
   });
 }
 
-export function Pointer({ cell, x, y, at }) {
+export function Pointer({ cell, x, y, frame }) {
   if (!cell || cell.row >= y.count || cell.column >= x.count) return null;
-  const [left, right] = [at.x(x.edges[cell.column]), at.x(x.edges[cell.column + 1])];
-  const [bottom, top] = [at.y(y.edges[cell.row]), at.y(y.edges[cell.row + 1])];
-  const grown = (low, high) => (high - low < 6 ? [(low + high) / 2 - 3, 6] : [low, high - low]);
-  const [[inX, width], [inY, height]] = [grown(left, right), grown(top, bottom)];
+  const [left, right] = [frame.x(x.edges[cell.column]), frame.x(x.edges[cell.column + 1])];
+  const [bottom, top] = [frame.y(y.edges[cell.row]), frame.y(y.edges[cell.row + 1])];
+  const atLeastSix = (low, high) => (high - low < 6 ? [(low + high) / 2 - 3, 6] : [low, high - low]); // pixels
+  const [[inX, width], [inY, height]] = [atLeastSix(left, right), atLeastSix(top, bottom)];
   return html`<g class="pointer">
-    <line x1=${(left + right) / 2} x2=${(left + right) / 2} y1=${at.y(0)} y2=${at.y(1)} />
-    <line y1=${(top + bottom) / 2} y2=${(top + bottom) / 2} x1=${at.x(0)} x2=${at.x(1)} />
+    <line x1=${(left + right) / 2} x2=${(left + right) / 2} y1=${frame.y(0)} y2=${frame.y(1)} />
+    <line y1=${(top + bottom) / 2} y2=${(top + bottom) / 2} x1=${frame.x(0)} x2=${frame.x(1)} />
     <rect class="rim" x=${inX - 1} y=${inY - 1} width=${width + 2} height=${height + 2} />
     <rect x=${inX} y=${inY} width=${width} height=${height} />
   </g>`;

@@ -1,161 +1,174 @@
-// One mechanism of a map: its cells, what is drawn over them, and what one does with pointer and keys.
+// One panel of a map: its cells, the lines over them, and the actions of pointer and keyboard.
 
-import { html, useEffect, useLayoutEffect, useMemo, useRef } from "./framework.js";
+import { html, useEffect, useId, useLayoutEffect, useMemo, useRef } from "./framework.js";
 import { cellAt, ticks } from "./cells.js";
-import { paint } from "./map-canvas.js";
-import { Axes, Crossings, frame, hasNames, Lines, linesOf, MARGIN, Pins, Pointer } from "./map-lines.js";
-import { forPeople, useSize } from "./parts.js";
+import { forPeople } from "./format.js";
+import { paint, rampColours } from "./map-canvas.js";
+import { Axes, Crossings, frameOf, hasNamedLevels, Lines, linesOf, MARGIN, Pins, Pointer } from "./map-lines.js";
+import { useSize } from "./screen.js";
 
-const CLICK = 4; // pixels that a click may move
-const KEPT = 1000; // times from request to pixels that the browser keeps
+const MAX_CLICK_DISTANCE = 4; // pixels that the pointer may move during a click
+const MAX_MEASURES = 1000; // durations from request to pixels that the browser keeps
 
-function ColourBar({ panel, colours }) {
-  const [low, high] = panel.log ? [10 ** panel.low, 10 ** panel.high] : [panel.low, panel.high];
-  const marks = ticks(low, high, panel.log, 5);
-  const share = (value) => ((panel.log ? Math.log10(value) : value) - panel.low) / (panel.high - panel.low);
-  const ends = panel.low < 0 && panel.high > 0 ? ["red", "blue"] : ["dark", "light"];
-  const steps = colours.filter((_, i) => i % 15 === 0);
+function ColourBar({ scale }) {
+  const [low, high] = scale.log ? [10 ** scale.low, 10 ** scale.high] : [scale.low, scale.high];
+  const marks = ticks(low, high, scale.log, 5);
+  const share = (value) => ((scale.log ? Math.log10(value) : value) - scale.low) / (scale.high - scale.low);
+  const ends = scale.low < 0 && scale.high > 0 ? ["red", "blue"] : ["dark", "light"];
+  const steps = rampColours(scale.ramp).css.filter((_, i) => i % 15 === 0);
   return html`<div class="colour-bar">
     <div class="bar-colours" style=${{ background: `linear-gradient(to right, ${steps.join(", ")})` }}></div>
     <div class="bar-marks" aria-hidden="true">${marks.map(({ value, text }) => html`<span key=${text} style=${{ left: `${100 * share(value)}%` }}>${text}</span>`)}</div>
-    <p>${panel.label}, from ${forPeople(low, 3)} (${ends[0]}) to ${forPeople(high, 3)} (${ends[1]})</p>
+    <p>${scale.label}, from ${forPeople(low, 3)} (${ends[0]}) to ${forPeople(high, 3)} (${ends[1]})</p>
   </div>`;
 }
 
-function Canvas({ map, place, panel, x, y, at, scales }) {
+function Canvas({ layer, plane: { x, y }, frame, onPainted }) {
   const ref = useRef(null);
   const ratio = window.devicePixelRatio || 1;
   useLayoutEffect(() => {
     const canvas = ref.current;
-    const [width, height] = [Math.round(at.width * ratio), Math.round(at.height * ratio)];
+    const [width, height] = [Math.round(frame.width * ratio), Math.round(frame.height * ratio)];
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-    paint(canvas, map.array(place, panel.coloured), x, y, panel, scales[panel.colours].packed);
-    if (place === map.heading.layers.length - 1) {
-      if (performance.getEntriesByName("map-frame").length >= KEPT) performance.clearMeasures("map-frame");
-      performance.measure("map-frame", { start: map.asked, detail: { cells: x.count * y.count } });
-    }
-  }, [map, place, at.width, at.height, ratio]);
-  return html`<canvas ref=${ref} style=${{ left: `${MARGIN.left}px`, top: `${MARGIN.top}px`, width: `${at.width}px`, height: `${at.height}px` }} aria-hidden="true"></canvas>`;
+    paint(canvas, layer.shown, x, y, layer.scale);
+    onPainted?.();
+  }, [layer, x, y, frame.width, frame.height, ratio]);
+  return html`<canvas ref=${ref} style=${boxOf(frame)} aria-hidden="true"></canvas>`;
+}
+
+function boxOf(frame) {
+  return { left: `${MARGIN.left}px`, top: `${MARGIN.top}px`, width: `${frame.width}px`, height: `${frame.height}px` };
+}
+
+// The duration from the request of a map to its pixels, which the benchmarks read.
+export function measureFrame(map) {
+  if (performance.getEntriesByName("map-frame").length >= MAX_MEASURES) performance.clearMeasures("map-frame");
+  performance.measure("map-frame", { start: map.requestedAt, detail: { cells: map.heading.shape[0] * map.heading.shape[1] } });
 }
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 
-// What pointer and keys do. `act` has point(cell), pin(cell, name), drag(shift), drop(), giveUp(), push(shift) and
-// zoom(factor, about).
-function useHands(at, x, y, cell, act) {
+// Handlers for pointer and keyboard. `actions` has point(cell), pin(cell, name), drag(shift), drop(), cancelDrag(),
+// push(shift) and zoom(factor, about); shifts and `about` are shares of the panel.
+function useHandlers(frame, { x, y }, cell, actions) {
   const ref = useRef(null);
   const latest = useRef(null);
-  latest.current = { at, x, y, cell, act };
-  const held = useRef(null);
+  latest.current = actions;
+  const pressed = useRef(null);
   const shares = (event) => {
     const box = ref.current.getBoundingClientRect();
     return [(event.clientX - box.left) / box.width, 1 - (event.clientY - box.top) / box.height];
   };
-  const cellOf = (event) => {
+  const cellUnder = (event) => {
     const [across, up] = shares(event);
     return { column: cellAt(x, across), row: cellAt(y, up) };
   };
   useEffect(() => {
-    const wheel = (event) => {
-      if (!event.ctrlKey && document.activeElement !== ref.current) return;
+    const onWheel = (event) => {
+      if (!event.ctrlKey && document.activeElement !== ref.current) return; // else the page could not be scrolled
       event.preventDefault();
-      latest.current.act.zoom(event.deltaY > 0 ? 1.25 : 0.8, shares(event));
+      latest.current.zoom(event.deltaY > 0 ? 1.25 : 0.8, shares(event));
     };
-    ref.current.addEventListener("wheel", wheel, { passive: false });
-    return () => ref.current?.removeEventListener("wheel", wheel);
+    ref.current.addEventListener("wheel", onWheel, { passive: false });
+    return () => ref.current?.removeEventListener("wheel", onWheel);
   }, []);
-  const down = (event) => {
+  const onPointerDown = (event) => {
     if (event.button) return;
-    held.current = { x: event.clientX, y: event.clientY, dragging: false };
+    pressed.current = { x: event.clientX, y: event.clientY, isDrag: false };
     ref.current.setPointerCapture(event.pointerId);
   };
-  const move = (event) => {
-    const start = held.current;
-    if (!start) return act.point(cellOf(event));
+  const onPointerMove = (event) => {
+    const start = pressed.current;
+    if (!start) return actions.point(cellUnder(event));
     const [dx, dy] = [event.clientX - start.x, event.clientY - start.y];
-    if (!start.dragging && Math.hypot(dx, dy) > CLICK) {
-      start.dragging = true;
-    }
-    return start.dragging && act.drag([-dx / at.width, dy / at.height]);
+    if (Math.hypot(dx, dy) > MAX_CLICK_DISTANCE) start.isDrag = true;
+    return start.isDrag && actions.drag([-dx / frame.width, dy / frame.height]);
   };
-  const up = (event) => {
-    const start = held.current;
-    held.current = null;
-    if (start?.dragging) return act.drop();
-    return start && act.pin(cellOf(event));
+  const onPointerUp = (event) => {
+    const start = pressed.current;
+    pressed.current = null;
+    if (start?.isDrag) return actions.drop();
+    return start && actions.pin(cellUnder(event));
   };
-  const gone = () => {
-    if (held.current?.dragging) act.giveUp();
-    held.current = null;
+  const onPointerCancel = () => {
+    if (pressed.current?.isDrag) actions.cancelDrag();
+    pressed.current = null;
   };
-  const key = (event) => {
+  const onKeyDown = (event) => {
     const step = STEPS[event.key];
-    const from = cell ?? { column: x.count >> 1, row: y.count >> 1 };
-    if (step && event.ctrlKey) act.push(step.map((each) => each / 10));
+    const from = cell ?? { column: cellAt(x, 0.5), row: cellAt(y, 0.5) };
+    if (step && event.ctrlKey) actions.push(step.map((part) => part / 10));
     else if (step) {
-      const size = event.shiftKey ? 10 : 1;
-      const next = [[from.column, x], [from.row, y]].map(([place, axis], i) => Math.max(0, Math.min(axis.count - 1, cell ? place + size * step[i] : place)));
-      act.point({ column: next[0], row: next[1] });
-    } else if (event.key === "Enter") act.pin(from);
-    else if (/^[ab]$/i.test(event.key) && !event.ctrlKey && !event.metaKey) act.pin(from, event.key.toUpperCase());
-    else if (event.key === "+" || event.key === "=") act.zoom(0.8, [x.centres[from.column], y.centres[from.row]]);
-    else if (event.key === "-") act.zoom(1.25, [x.centres[from.column], y.centres[from.row]]);
+      const size = cell ? (event.shiftKey ? 10 : 1) : 0;
+      const move = (place, axis, direction) => Math.max(0, Math.min(axis.count - 1, place + size * direction));
+      actions.point({ column: move(from.column, x, step[0]), row: move(from.row, y, step[1]) });
+    } else if (event.key === "Enter") actions.pin(from);
+    else if (/^[ab]$/i.test(event.key) && !event.ctrlKey && !event.metaKey) actions.pin(from, event.key.toUpperCase());
+    else if (event.key === "+" || event.key === "=") actions.zoom(0.8, [x.centres[from.column], y.centres[from.row]]);
+    else if (event.key === "-") actions.zoom(1.25, [x.centres[from.column], y.centres[from.row]]);
     else return;
     event.preventDefault();
   };
-  return { ref, onPointerDown: down, onPointerMove: move, onPointerUp: up, onPointerCancel: gone, onKeyDown: key };
+  return { ref, onPointerDown, onPointerMove, onPointerUp, onPointerCancel, onKeyDown };
 }
 
-export function Panel({ map, place, plane, scales, cell, pins, curve, act, onRemove, onSize, described }) {
+// `plane` has both axes as they are shown, which may be a part of the map's; `describedBy` is the id of the help text.
+export function Panel({ map, layer, plane, cell, pins = {}, curve, actions, onRemove, onSize, onPainted, describedBy, headingTag = "h2" }) {
   const [wrapper, size] = useSize();
+  const clip = useId();
   const { x, y } = plane;
-  const panel = map.heading.panels[place];
-  const names = map.heading.axes.map((each) => each.name);
+  const { heading } = map;
+  const names = heading.axes.map((axis) => axis.name);
   const height = Math.round(Math.max(230, Math.min(440, size.width * 0.72)));
-  const at = useMemo(() => frame({ width: size.width, height }), [size.width, height]);
-  const lines = useMemo(() => (size.width ? linesOf(map, panel, place, x, y, at) : []), [map, at]);
-  const hands = useHands(at, x, y, cell, act);
-  useEffect(() => { if (size.width) onSize({ width: Math.floor(at.width * (window.devicePixelRatio || 1)), height: Math.floor(at.height * (window.devicePixelRatio || 1)) }); }, [at]);
-  const unknown = useMemo(() => map.array(place, panel.coloured).some((value) => Number.isNaN(value)), [map]);
+  const frame = useMemo(() => frameOf({ width: size.width, height }), [size.width, height]);
+  const lines = useMemo(() => (size.width ? linesOf(heading, layer, plane, frame) : []), [layer, plane, frame]);
+  const handlers = useHandlers(frame, plane, cell, actions);
+  useEffect(() => {
+    const ratio = window.devicePixelRatio || 1;
+    if (size.width) onSize?.({ width: Math.floor(frame.width * ratio), height: Math.floor(frame.height * ratio) });
+  }, [frame]);
+  const isIncomplete = useMemo(() => layer.shown.some((value) => Number.isNaN(value)), [layer]);
   return html`<section class="panel">
-    <h2>${panel.title} ${onRemove && html`<button type="button" class="quiet remove" onClick=${onRemove} aria-label=${`Remove ${map.heading.layers[place].mechanism}`}>×</button>`}</h2>
+    <${headingTag} class="panel-title">${layer.title} ${onRemove && html`<button type="button" class="quiet remove" onClick=${onRemove} aria-label=${`Remove ${layer.mechanism}`}>×</button>`}<//>
     <div class="plot" ref=${wrapper} style=${{ height: `${height}px` }}>
       ${size.width > 0 && html`
-        <${Canvas} map=${map} place=${place} panel=${panel} x=${x} y=${y} at=${at} scales=${scales} />
+        <${Canvas} layer=${layer} plane=${plane} frame=${frame} onPainted=${onPainted} />
         <svg width=${size.width} height=${height} aria-hidden="true">
-          <${Axes} x=${x} y=${y} at=${at} labels=${map.heading.labels} />
-          <${Lines} lines=${lines} />
-          <${Crossings} curve=${curve} names=${names} x=${x} y=${y} at=${at} />
-          <${Pointer} cell=${cell} x=${x} y=${y} at=${at} />
-          <${Pins} pins=${pins} names=${names} x=${x} y=${y} at=${at} />
+          <clipPath id=${clip}><rect x=${frame.x(0)} y=${frame.y(1)} width=${frame.width} height=${frame.height} /></clipPath>
+          <${Axes} x=${x} y=${y} frame=${frame} labels=${heading.labels} />
+          <g clip-path=${`url(#${clip})`}>
+            <${Lines} lines=${lines} />
+            <${Crossings} curve=${curve} names=${names} x=${x} y=${y} frame=${frame} />
+            <${Pointer} cell=${cell} x=${x} y=${y} frame=${frame} />
+          </g>
+          <${Pins} pins=${pins} names=${names} x=${x} y=${y} frame=${frame} />
         </svg>`}
-      <div class="hands" tabindex="0" role="application" aria-roledescription="map" aria-label=${`Map: ${panel.title}. ${map.heading.title}`} aria-describedby=${described}
-        style=${{ left: `${MARGIN.left}px`, top: `${MARGIN.top}px`, width: `${at.width}px`, height: `${at.height}px` }}
-        ...${hands}></div>
+      <div class="hands" tabindex="0" role="application" aria-roledescription="map" aria-label=${`Map: ${layer.title}. ${heading.title}`} aria-describedby=${describedBy}
+        style=${boxOf(frame)} ...${handlers}></div>
     </div>
-    <${ColourBar} panel=${panel} colours=${scales[panel.colours].colours} />
+    <${ColourBar} scale=${layer.scale} />
     <ul class="line-names">
-      ${lines.filter((each) => each.kind === "formula" || hasNames(map.heading, panel)).map((each) => html`<li key=${each.name}><${Sample} kind=${each.kind} dash=${each.dash} />${each.name}${each.kind === "level" ? ", along the edges of cells" : ""}</li>`)}
-      ${!hasNames(map.heading, panel) && lines.some((each) => each.kind === "level") && html`<li><${Sample} kind="level" dash="2 3" />values written on the lines, along the edges of cells</li>`}
-      ${curve && html`<li><${Sample} kind="crossing" />${boundaryWords(curve)}</li>`}
-      ${unknown && html`<li><span class="none-sample"></span>no answer; ${map.heading.layers[place].remark}</li>`}
+      ${lines.filter((line, i) => (line.kind === "formula" || hasNamedLevels(heading, layer)) && lines.findIndex(({ name }) => name === line.name) === i).map((line) => html`<li key=${line.name}><${Sample} line=${line} />${line.name}${line.kind === "level" ? ", along the edges of cells" : ""}</li>`)}
+      ${!hasNamedLevels(heading, layer) && lines.some((line) => line.kind === "level") && html`<li><${Sample} line=${{ kind: "level", dash: "2 3" }} />values written on the lines, along the edges of cells</li>`}
+      ${curve && html`<li><${Sample} line=${{ kind: "crossing" }} />${describeBoundary(curve)}</li>`}
+      ${isIncomplete && html`<li><span class="none-sample"></span>no answer${layer.remark && `: ${layer.remark}`}</li>`}
     </ul>
   </section>`;
 }
 
-function boundaryWords(curve) {
-  const all = curve.curve.flatMap((each) => each.crossings);
-  const plateaus = curve.curve.flatMap((each) => each.plateaus ?? []).length;
-  const equal = plateaus ? `; it equals 1/2 exactly on ${plateaus === 1 ? "one stretch" : `${plateaus} stretches`}` : "";
-  if (!all.length) return `P(tells apart) passes 1/2 nowhere that was searched${equal}`;
-  const certified = all.filter((each) => each.certified).length;
-  const said = certified === all.length ? "certified" : certified ? `${certified} of ${all.length} certified (filled)` : "found, not certified";
-  return `where P(tells apart) passes 1/2, ${said}, ${all.length === 1 ? "at one place" : `at ${all.length} places`}${equal}`;
+function describeBoundary(curve) {
+  const crossings = curve.curve.flatMap((searched) => searched.crossings);
+  const plateauCount = curve.curve.flatMap((searched) => searched.plateaus ?? []).length;
+  const plateaus = plateauCount ? `; it equals 1/2 exactly on ${plateauCount === 1 ? "one stretch" : `${plateauCount} stretches`}` : "";
+  if (!crossings.length) return `P(tells apart) passes 1/2 nowhere that was searched${plateaus}`;
+  const certified = crossings.filter((crossing) => crossing.certified).length;
+  const evidence = certified === crossings.length ? "certified" : certified ? `${certified} of ${crossings.length} certified (filled)` : "found, not certified";
+  return `where P(tells apart) passes 1/2, ${evidence}, at ${crossings.length === 1 ? "one point" : `${crossings.length} points`}${plateaus}`;
 }
 
-function Sample({ kind, dash }) {
+function Sample({ line: { kind, dash, colour } }) {
   return html`<svg class="sample" width="34" height="14" aria-hidden="true"><rect width="34" height="14" />
     ${kind === "crossing" ? html`<g class="crossing certified"><circle cx="17" cy="7" r="3.5" /></g>`
-      : html`<g class=${`over ${kind}`}><path class="rim" d="M3 7H31" /><path class="line" d="M3 7H31" stroke-dasharray=${dash || undefined} /></g>`}
+      : html`<g class=${`over ${kind}`}><path class="rim" d="M3 7H31" /><path class="line" d="M3 7H31" stroke-dasharray=${dash || undefined} style=${colour && { stroke: colour }} /></g>`}
   </svg>`;
 }

@@ -1,108 +1,106 @@
-// Pinned points, A and B: the certified verdict of each, with what to copy and what to download.
+// Pinned points, A and B: the verdict of each, with texts to copy and files to download.
 
 import { html, useEffect, useMemo, useState } from "./framework.js";
 import { addressOf, commandOf, pythonOf, query, splitMechanisms } from "./address.js";
 import { get, latest } from "./api.js";
-import { withOwn } from "./cells.js";
-import { CopyButton, forPeople, Progress } from "./parts.js";
-import { spelledPlace } from "./map-reading.js";
+import { numberOf } from "./cells.js";
+import { forPeople } from "./format.js";
+import { cellOf, parametersAt } from "./map-data.js";
+import { describePoint, verdictPlace } from "./map-reading.js";
+import { CopyButton, Progress } from "./parts.js";
 
-const PASSED_ON = ["engine", "draws", "seed", "confidence"];
-
-// The question of a pinned point: the same words with the point's values in the place of the axes.
-export function verdictPlace(place, pin, own) {
-  const words = place.words.filter(([name, value]) => !(name in pin) && !/[:,]/.test(value));
-  const mechanisms = splitMechanisms(place.names[1]).map((each) =>
-    own.filter((name) => name in pin).reduce((spelled, name) => withOwn(spelled, name, pin[name]), each));
-  const mine = Object.entries(pin).filter(([name]) => !own.includes(name));
-  const options = place.options.filter(([name]) => PASSED_ON.includes(name));
-  return { command: "verdict", names: [place.names[0], mechanisms.join(",")], words: [...mine, ...words], options };
+function pathOf(base, place) {
+  return `${base}/${place.names.map(encodeURIComponent).join("/")}${query(place.words, place.options)}`;
 }
 
-function below(path, place, more = []) {
-  return `${path}/${place.names.map(encodeURIComponent).join("/")}${query(place.words, [...place.options, ...more])}`;
-}
-
-function formats(verdict) {
+function describeFormats(verdict) {
   if (!verdict.lost_from) return "not computed";
-  const to = forPeople(verdict.lost_searched_to, 2);
-  return Object.entries(verdict.lost_from).map(([name, n]) => html`<span key=${name} class="format">${name} ${n === null ? `keeps it as far as was searched, n = ${to}` : `loses it from n = ${forPeople(n, 4)}`}</span>`);
+  const limit = forPeople(verdict.lost_searched_to, 2);
+  return Object.entries(verdict.lost_from).map(([name, n]) => html`<span key=${name} class="format">${name} ${n === null ? `keeps it up to n = ${limit}, the longest searched` : `loses it from n = ${forPeople(n, 4)}`}</span>`);
 }
 
-const wordOf = (found) => (found.verdict === "none" ? "not computed" : found.verdict);
+const wordOf = ({ verdict }) => (verdict === "none" ? "not computed" : verdict);
 
 const ROWS = [
-  ["Verdict", (each) => html`<strong class=${`stands ${each.verdict}`}>${wordOf(each)}</strong>`],
-  ["P(tells apart)", (each) => `${forPeople(each.distinguish)}${each.interval && each.interval[0] !== each.interval[1] ? ` (${forPeople(each.interval[0])} to ${forPeople(each.interval[1])})` : ""}`],
-  ["P(fires on D0)", (each) => forPeople(each.fire_d0)],
-  ["P(fires on D1)", (each) => forPeople(each.fire_d1)],
-  ["Margin", (each) => forPeople(each.margin)],
-  ["Bits it takes", (each) => forPeople(each.bits, 4)],
-  ["Number formats", formats],
-  ["Evidence", (each) => `${each.engine}: ${each.evidence}`],
-  ["Remarks", (each) => each.remarks?.map((said) => html`<p key=${said}>${said}</p>`)],
+  ["Verdict", (answer) => html`<strong class=${`stands ${answer.verdict}`}>${wordOf(answer)}</strong>`],
+  ["P(tells apart)", ({ distinguish, interval }) => `${forPeople(distinguish)}${interval && interval[0] !== interval[1] ? ` (${forPeople(interval[0])} to ${forPeople(interval[1])})` : ""}`],
+  ["P(fires on D0)", (answer) => forPeople(answer.fire_d0)],
+  ["P(fires on D1)", (answer) => forPeople(answer.fire_d1)],
+  ["Margin", (answer) => forPeople(answer.margin)],
+  ["Significant bits", (answer) => forPeople(answer.bits, 4)],
+  ["Number formats", describeFormats],
+  ["Evidence", (answer) => `${answer.engine}: ${answer.evidence}`],
+  ["Remarks", (answer) => answer.remarks?.map((remark) => html`<p key=${remark}>${remark}</p>`)],
 ];
 
-function One({ asked, mechanism, verdict }) {
-  const one = { ...asked, names: [asked.names[0], mechanism] };
-  const refused = verdict.verdict === "none";
+function Actions({ place, mechanism, answer }) {
+  const single = { ...place, names: [place.names[0], mechanism] };
   return html`<td>
-    <p><${CopyButton} text=${() => commandOf(one)} label="Copy command" /></p>
-    <p><${CopyButton} text=${() => pythonOf(one)} label="Copy Python" /></p>
-    <p><a href=${addressOf(one)}>See it happen</a></p>
-    ${!refused && verdict.engine === "certified" && html`<p><a href=${below("/api/v1/files/certificate", { ...one, options: [] })} download>Certificate</a></p>`}
+    <p><${CopyButton} text=${() => commandOf(single)} label="Copy command" /></p>
+    <p><${CopyButton} text=${() => pythonOf(single)} label="Copy Python" /></p>
+    <p><a href=${addressOf(single)}>See it happen</a></p>
+    ${answer.verdict !== "none" && answer.engine === "certified" && html`<p><a href=${pathOf("/api/v1/files/certificate", { ...single, options: [] })} download>Certificate</a></p>`}
   </td>`;
 }
 
-export function Pinned({ name, pin, place, own, reachable, settled, onRemove }) {
-  const asked = useMemo(() => verdictPlace(place, pin, own), [addressOf(place), JSON.stringify(pin), own.join()]);
-  const path = below("/verdict", asked);
+// The parameters of a pinned point: its values on the axes, and n where the map rounded it.
+function pointOf(pin, map) {
+  const values = Object.fromEntries(Object.entries(pin).map(([name, value]) => [name, numberOf(value)]));
+  const cell = map?.heading.moved ? cellOf(map, values) : null;
+  return cell && !("n" in pin) ? { ...pin, n: parametersAt(map.heading, cell).n } : pin;
+}
+
+export function Pinned({ name, pin, place, own, map, reachable, settled, onRemove }) {
+  const point = pointOf(pin, map);
+  const question = useMemo(() => verdictPlace(place, point, own), [addressOf(place), JSON.stringify(point), own.join()]);
+  const path = pathOf("/verdict", question);
   const [state, setState] = useState({});
   const [ask] = useState(latest);
   const [stop, setStop] = useState(null);
   useEffect(() => {
     if (!settled || !reachable) return undefined;
-    const ending = new AbortController();
-    setStop(() => () => { ending.abort(); setState((now) => ({ ...now, step: null })); });
+    const controller = new AbortController();
+    setStop(() => () => { controller.abort(); setState((now) => ({ ...now, step: null })); });
     ask((signal) => {
-      signal.addEventListener("abort", () => ending.abort());
-      return get(path, { signal: ending.signal, step: (step) => setState((now) => ({ ...now, step })) });
+      signal.addEventListener("abort", () => controller.abort());
+      return get(path, { signal: controller.signal, step: (step) => setState((now) => ({ ...now, step })) });
     }).then(
-      (found) => setState({ path, verdicts: [found].flat() }),
+      (answer) => setState({ path, answers: [answer].flat() }),
       (problem) => problem.name !== "AbortError" && setState({ path, problem }),
     );
-    return () => ending.abort();
+    return () => controller.abort();
   }, [path, settled, reachable]);
-  const stale = state.path !== path;
-  const mechanisms = splitMechanisms(asked.names[1]);
-  return html`<section class="pinned" aria-busy=${stale ? "true" : "false"}>
-    <h2><span class="badge">${name}</span> ${spelledPlace(pin)} <button type="button" class="quiet remove" onClick=${onRemove} aria-label=${`Remove ${name}`}>×</button></h2>
-    ${stale && !state.step && html`<p class="hint">computing its verdict …</p>`}
+  const isOutdated = state.path !== path;
+  const { answers } = state;
+  const mechanisms = splitMechanisms(question.names[1]);
+  return html`<section class="pinned" aria-busy=${isOutdated ? "true" : "false"}>
+    <h2><span class="badge">${name}</span> ${describePoint(point)} <button type="button" class="quiet remove" onClick=${onRemove} aria-label=${`Remove ${name}`}>×</button></h2>
+    ${isOutdated && !state.step && html`<p class="hint">Computing the verdict …</p>`}
     ${state.step && html`<${Progress} step=${state.step} onCancel=${stop} />`}
     ${state.problem && html`<p class="problem" role="alert">${state.problem.message}</p>`}
-    ${state.verdicts && html`<div class="scrolled"><table>
-      <thead><tr><td></td>${state.verdicts.map((each, i) => html`<th key=${i} scope="col">${each.mechanism}</th>`)}</tr></thead>
+    ${answers && html`<div class="scrolled"><table>
+      <thead><tr><td></td>${answers.map((answer, i) => html`<th key=${i} scope="col">${answer.mechanism}</th>`)}</tr></thead>
       <tbody>
-        ${ROWS.filter(([title]) => title !== "Remarks" || state.verdicts.some((each) => each.remarks?.length)).map(([title, show]) => html`<tr key=${title}><th scope="row">${title}</th>
-          ${state.verdicts.map((each, i) => html`<td key=${i}>${each.verdict === "none" && title !== "Verdict" ? (title === "Evidence" ? each.evidence : "not computed") : show(each)}</td>`)}</tr>`)}
-        <tr><th scope="row">Take along</th>${state.verdicts.map((each, i) => html`<${One} key=${i} asked=${asked} mechanism=${mechanisms[i] ?? each.mechanism} verdict=${each} />`)}</tr>
+        ${ROWS.filter(([title]) => title !== "Remarks" || answers.some((answer) => answer.remarks?.length)).map(([title, show]) => html`<tr key=${title}><th scope="row">${title}</th>
+          ${answers.map((answer, i) => html`<td key=${i}>${answer.verdict === "none" && title !== "Verdict" ? (title === "Evidence" ? answer.evidence : "not computed") : show(answer)}</td>`)}</tr>`)}
+        <tr><th scope="row">Copy and download</th>${answers.map((answer, i) => html`<${Actions} key=${i} place=${question} mechanism=${mechanisms[i] ?? answer.mechanism} answer=${answer} />`)}</tr>
       </tbody></table></div>`}
-    <p class="visually-hidden" aria-live="polite">${!stale && state.verdicts ? `${name}: ${state.verdicts.map((each) => `${each.mechanism} ${wordOf(each)}`).join(", ")}` : ""}</p>
+    <p class="visually-hidden" aria-live="polite">${!isOutdated && answers ? `${name}: ${answers.map((answer) => `${answer.mechanism} ${wordOf(answer)}`).join(", ")}` : ""}</p>
   </section>`;
 }
 
-// Pins live behind the # of the address: they are no words of the command. #A=a1:0.85,n:1000000&B=…
+// Pins are in the fragment of the address, because they are no words of the command: #A=a1:0.85,n:1e6&B=…
 export function readPins(hash) {
   const pins = {};
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (!/^[AB]$/.test(name)) continue;
-    const pairs = text.split(",").map((each) => each.split(":")).filter((each) => each.length === 2 && each.every(Boolean));
+    const pairs = text.split(",").map((part) => part.split(":")).filter((pair) => pair.length === 2 && pair.every(Boolean));
     if (pairs.length) pins[name] = Object.fromEntries(pairs);
   }
   return pins;
 }
 
 export function spellPins(pins) {
-  const text = Object.entries(pins).map(([name, pin]) => `${name}=${Object.entries(pin).map(([each, value]) => `${each}:${value}`).join(",")}`).join("&");
+  const text = Object.entries(pins).map(([name, pin]) => `${name}=${Object.entries(pin).map(([parameter, value]) => `${parameter}:${value}`).join(",")}`).join("&");
   return text ? `#${text}` : "";
 }

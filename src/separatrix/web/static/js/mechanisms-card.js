@@ -1,5 +1,5 @@
-// The card of a mechanism, or cards side by side: what is known at once, what closed forms answer, and the rest as
-// it is computed. Each mechanism has its own stream; a card that was finished is shown at once the next time.
+// The card of a mechanism, or cards side by side: the description at once, verdicts of closed forms next, the rest as it is
+// computed. Each mechanism has its own stream; a finished card is shown at once the next time.
 
 import { html, useEffect, useId, useState } from "./framework.js";
 import { get, Problem } from "./api.js";
@@ -10,43 +10,43 @@ import { optionOf, withOption } from "./mechanisms-parts.js";
 import { Contract, Costs, Heading, Lattice, Likeness } from "./mechanisms-card-parts.js";
 import { Standings } from "./mechanisms-standings.js";
 
-const CALLED = ["width", "heads", "scale", "seed"];
-const spell = (name) => encodeURIComponent(name).replace(/%(2C|3A|3D)/gi, (code) => decodeURIComponent(code));
+const CALL_OPTIONS = ["width", "heads", "scale", "seed"];
+const encode = (name) => encodeURIComponent(name).replace(/%(2C|3A|3D)/gi, (code) => decodeURIComponent(code));
 
-// What is known of one mechanism so far: { heading, verdicts, card, step, problem, cancelled }.
-function useMechanism(name, called, reachable) {
-  const [found, setFound] = useState({});
-  const [asked, setAsked] = useState(0);
+// The state of one mechanism: { heading, verdicts, card, step, problem, isCancelled }.
+function useMechanism(name, callOptions, reachable) {
+  const [state, setState] = useState({});
+  const [attempt, setAttempt] = useState(0);
   const [stream, setStream] = useState(null);
-  const how = query([], called);
-  const more = (part) => setFound((old) => (old.name === name && old.how === how ? { ...old, ...part } : { name, how, ...part }));
+  const options = query([], callOptions);
+  const update = (part) => setState((old) => (old.name === name && old.options === options ? { ...old, ...part } : { name, options, ...part }));
   useEffect(() => {
     if (!reachable || !name) return undefined;
-    const ending = new AbortController();
-    const { signal } = ending;
-    const failed = (error) => { if (error instanceof Problem) more({ problem: error }); };
-    more({ problem: null, cancelled: false });
-    const step = (said) => more(said.card ? { card: said.card, step: said } : { step: said });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const failed = (error) => { if (error instanceof Problem) update({ problem: error }); };
+    update({ problem: null, isCancelled: false });
+    const step = (progress) => update(progress.card ? { card: progress.card, step: progress } : { step: progress });
     const compute = () => {
-      if (!how) get(`/atlas/verdicts${query([], [["mechanisms", name]])}`, { signal }).then((verdicts) => more({ verdicts }), failed);
-      get(`/assess/${spell(name)}${how}`, { signal, step }).then((card) => more({ card, step: null }), (error) => {
+      if (!options) get(`/atlas/verdicts${query([], [["mechanisms", name]])}`, { signal }).then((verdicts) => update({ verdicts }), failed);
+      get(`/assess/${encode(name)}${options}`, { signal, step }).then((card) => update({ card, step: null }), (error) => {
         failed(error);
-        if (!signal.aborted) more({ step: null });
+        if (!signal.aborted) update({ step: null });
       });
     };
-    get(`/mechanism/${spell(name)}${how}`, { signal }).then((heading) => { more({ heading }); compute(); }, failed);
-    setStream(ending);
-    return () => ending.abort();
-  }, [name, how, reachable, asked]);
-  const cancel = () => { stream?.abort(); more({ step: null, cancelled: true }); };
-  const current = found.name === name && found.how === how ? found : {};
-  return { mechanism: name, ...current, cancel, goOn: () => setAsked(asked + 1) };
+    get(`/mechanism/${encode(name)}${options}`, { signal }).then((heading) => { update({ heading }); compute(); }, failed);
+    setStream(controller);
+    return () => controller.abort();
+  }, [name, options, reachable, attempt]);
+  const cancel = () => { stream?.abort(); update({ step: null, isCancelled: true }); };
+  const current = state.name === name && state.options === options ? state : {};
+  return { mechanism: name, ...current, cancel, resume: () => setAttempt(attempt + 1) };
 }
 
-// As many streams as there are mechanisms; hooks need a number that stays, so each has a component of its own.
-function Stream({ name, called, reachable, onChange }) {
-  const found = useMechanism(name, called, reachable);
-  useEffect(() => onChange(name, found), [found.heading, found.verdicts, found.card, found.step, found.problem, found.cancelled]);
+// A component for each mechanism, because the number of hooks in a component must not change.
+function Stream({ name, callOptions, reachable, onChange }) {
+  const state = useMechanism(name, callOptions, reachable);
+  useEffect(() => onChange(name, state), [state.heading, state.verdicts, state.card, state.step, state.problem, state.isCancelled]);
   return null;
 }
 
@@ -54,40 +54,40 @@ export function CardView({ place, reachable }) {
   const [mechanism] = place.names;
   const against = splitMechanisms(optionOf(place, "against"));
   const names = [mechanism, ...against.filter((name) => name !== mechanism)];
-  const called = place.options.filter(([name]) => CALLED.includes(name));
-  const [all, setAll] = useState({});
-  const onChange = (name, found) => setAll((old) => ({ ...old, [name]: found }));
-  const cards = names.map((name) => all[name] ?? { mechanism: name });
-  const found = cards.filter((each) => each.heading || !each.problem);
+  const callOptions = place.options.filter(([name]) => CALL_OPTIONS.includes(name));
+  const [states, setStates] = useState({});
+  const onChange = (name, state) => setStates((old) => ({ ...old, [name]: state }));
+  const cards = names.map((name) => states[name] ?? { mechanism: name });
+  const usable = cards.filter(({ heading, problem }) => heading || !problem);
   const columns = useColumns(reachable);
   useEffect(() => window.scrollTo(0, 0), [mechanism]);
   return html`
-    ${names.map((name, i) => html`<${Stream} key=${name} name=${name} called=${i ? [] : called} reachable=${reachable} onChange=${onChange} />`)}
+    ${names.map((name, i) => html`<${Stream} key=${name} name=${name} callOptions=${i ? [] : callOptions} reachable=${reachable} onChange=${onChange} />`)}
     <p class="back"><${Link} to="/atlas">All mechanisms<//></p>
-    <h1>Card of ${names.join(" beside ")}</h1>
-    <${Choose} place=${place} mechanism=${mechanism} problems=${cards.map((each) => each.problem)} />
+    <h1>Card of ${names.join(" and ")}</h1>
+    <${Choose} place=${place} mechanism=${mechanism} problems=${cards.map(({ problem }) => problem)} />
     <div class=${`cards of-${Math.min(names.length, 3)}`}>
-      ${cards.map((each, i) => html`<section key=${names[i]} aria-label=${`${names[i]} in short`}>
-        <${Heading} found=${each} place=${place} first=${i === 0} />
-        <${Working} found=${each} />
+      ${cards.map((state, i) => html`<section key=${names[i]} aria-label=${`${names[i]} in short`}>
+        <${Heading} state=${state} place=${place} isFirst=${i === 0} />
+        <${Working} state=${state} />
       </section>`)}
     </div>
-    ${found.length > 0 && html`
-      <${Standings} cards=${found} columns=${columns} />
-      <${Contract} cards=${found} />
-      <${Costs} cards=${found} />
-      <${Likeness} cards=${found} />
-      <${Lattice} cards=${found} />`}`;
+    ${usable.length > 0 && html`
+      <${Standings} cards=${usable} columns=${columns} />
+      <${Contract} cards=${usable} />
+      <${Costs} cards=${usable} />
+      <${Likeness} cards=${usable} />
+      <${Lattice} cards=${usable} />`}`;
 }
 
-let known = null;
+let cachedColumns = null;
 
-// The constructions, at their reference points.
+// The constructions at their reference points.
 function useColumns(reachable) {
-  const [columns, setColumns] = useState(known ?? []);
+  const [columns, setColumns] = useState(cachedColumns ?? []);
   useEffect(() => {
-    if (known || !reachable) return;
-    get("/atlas/table").then((table) => { known = table.constructions; setColumns(known); }, () => {});
+    if (cachedColumns || !reachable) return;
+    get("/atlas/table").then((table) => { cachedColumns = table.constructions; setColumns(cachedColumns); }, () => {});
   }, [reachable]);
   return columns;
 }
@@ -96,23 +96,22 @@ function Choose({ place, mechanism, problems }) {
   const looks = useLooks();
   const id = useId();
   const [first, ...others] = problems;
-  const wrong = first && (first.field?.startsWith("--") && !["--mechanism", "--against"].includes(first.field) ? null : first.message);
-  const rename = (name) => name.trim() && go({ ...place, names: [name.trim()], options: place.options.filter(([each]) => !CALLED.includes(each)) });
+  const nameProblem = first && (first.field?.startsWith("--") && !["--mechanism", "--against"].includes(first.field) ? null : first.message);
+  const rename = (name) => name.trim() && go({ ...place, names: [name.trim()], options: place.options.filter(([option]) => !CALL_OPTIONS.includes(option)) });
   return html`<div class="controls">
-    <datalist id=${id}>${(looks ?? []).map((each) => html`<option key=${each.spelled} value=${each.spelled}>${each.family}</option>`)}</datalist>
-    <${Field} label="Mechanism" value=${mechanism} list=${id} onChange=${rename} problem=${wrong} />
-    <${Field} label="Beside" value=${optionOf(place, "against")} list=${id} placeholder="none; as linear,delta"
+    <datalist id=${id}>${(looks ?? []).map(({ spelled, family }) => html`<option key=${spelled} value=${spelled}>${family}</option>`)}</datalist>
+    <${Field} label="Mechanism" value=${mechanism} list=${id} onChange=${rename} problem=${nameProblem} />
+    <${Field} label="Compare with" value=${optionOf(place, "against")} list=${id} placeholder="linear,delta"
       onChange=${(names) => go(withOption(place, "against", names.trim()))} problem=${others.find(Boolean)?.message} />
-    ${first && !wrong && html`<p class="problem" role="alert">${first.message}</p>`}
+    ${first && !nameProblem && html`<p class="problem" role="alert">${first.message}</p>`}
   </div>`;
 }
 
-function Working({ found }) {
-  const { card, step, cancelled, problem } = found;
+function Working({ state }) {
+  const { card, step, isCancelled, problem } = state;
   if (problem) return null;
-  const sentence = card?.reading ?? "";
   return html`
-    <p class="said-in-short" aria-live="polite">${sentence}</p>
-    ${step && html`<div class="working"><${Progress} step=${step.total ? step : null} onCancel=${found.cancel} /><p class="hint">${step.what ?? ""}</p></div>`}
-    ${cancelled && !card?.finished && html`<p>Stopped before its end. <button type="button" class="quiet" onClick=${found.goOn}>Compute the card</button></p>`}`;
+    <p class="said-in-short" aria-live="polite">${card?.reading ?? ""}</p>
+    ${step && html`<div class="working"><${Progress} step=${step.total ? step : null} onCancel=${state.cancel} /><p class="hint">${step.what ?? ""}</p></div>`}
+    ${isCancelled && !card?.finished && html`<p>Cancelled. <button type="button" class="quiet" onClick=${state.resume}>Compute the card</button></p>`}`;
 }

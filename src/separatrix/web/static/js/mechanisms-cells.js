@@ -1,15 +1,15 @@
-// The cells of the atlas, kept while the page is open, and how they are filled in: first what closed forms answer
-// at the reference points, a row at a time; then these cells in full; sampled ones only when they are asked for.
+// The cells of the atlas, which are cached while the page is open. First the closed forms at the reference points are
+// loaded, row by row; then these cells in full; sampled cells only on request.
 
 import { get, Problem } from "./api.js";
 import { query } from "./address.js";
 import { useEffect, useRef, useState } from "./framework.js";
 
 const cells = new Map();
-const asked = new Set();
-const failed = new Map();
+const surveyedRows = new Set();
+const failures = new Map();
 const CLOSED = new Set(["certified", "closed"]);
-let known = null;
+let computedCells = null;
 
 const key = (row, column) => `${row.mechanism}\n${column.name}`;
 
@@ -18,14 +18,14 @@ export function cellOf(row, column) {
 }
 
 export function failureOf(row, column) {
-  return failed.get(key(row, column));
+  return failures.get(key(row, column));
 }
 
-function keep(found) {
-  for (const cell of found) cells.set(`${cell.mechanism}\n${cell.construction}`, cell);
+function addCells(rows) {
+  for (const cell of rows) cells.set(`${cell.mechanism}\n${cell.construction}`, cell);
 }
 
-function isWhole(cell) {
+function isComplete(cell) {
   return cell !== undefined && (cell.verdict === "none" || cell.rescued_by !== undefined);
 }
 
@@ -33,83 +33,83 @@ function isClosed(cell) {
   return cell !== undefined && CLOSED.has(cell.kind);
 }
 
-// How many cells there are, how many are known at all, how many closed forms answer, how many are whole; and
-// how many rows were asked for what closed forms answer.
-export function count(rows, columns) {
-  const found = { rows: 0, all: 0, some: 0, closed: 0, closedWhole: 0, whole: 0 };
+// Counts: rows whose closed forms were loaded, all cells, cells with a verdict, cells of closed forms, those of them that are
+// complete, and all complete cells.
+export function countCells(rows, columns) {
+  const counts = { rows: 0, all: 0, known: 0, closed: 0, closedComplete: 0, complete: 0 };
   for (const row of rows) {
-    found.rows += asked.has(row.mechanism);
+    counts.rows += surveyedRows.has(row.mechanism);
     for (const column of columns) {
       const cell = cellOf(row, column);
-      found.all += 1;
-      found.some += cell !== undefined;
-      found.whole += isWhole(cell) || failed.has(key(row, column));
-      found.closed += isClosed(cell);
-      found.closedWhole += isClosed(cell) && (isWhole(cell) || failed.has(key(row, column)));
+      counts.all += 1;
+      counts.known += cell !== undefined;
+      counts.complete += isComplete(cell) || failures.has(key(row, column));
+      counts.closed += isClosed(cell);
+      counts.closedComplete += isClosed(cell) && (isComplete(cell) || failures.has(key(row, column)));
     }
   }
-  return found;
+  return counts;
 }
 
-// What to ask for next, or null.
-function next(rows, columns, { details, sampled }) {
-  const row = rows.find((each) => !asked.has(each.mechanism));
+// The next request, or null.
+function nextRequest(rows, columns, { details, sampled }) {
+  const row = rows.find(({ mechanism }) => !surveyedRows.has(mechanism));
   if (row) return { row, path: "/atlas/verdicts", options: [["mechanisms", row.asked_as]] };
-  const wanted = [details && isClosed, sampled && (() => true)].filter(Boolean);
-  for (const isWanted of wanted) {
-    for (const each of rows) {
+  const conditions = [details && isClosed, sampled && (() => true)].filter(Boolean);
+  for (const isWanted of conditions) {
+    for (const candidate of rows) {
       for (const column of columns) {
-        const cell = cellOf(each, column);
-        if (!isWanted(cell) || isWhole(cell) || failed.has(key(each, column))) continue;
-        return { row: each, column, path: "/atlas", options: [["mechanisms", each.asked_as], ["constructions", column.construction]] };
+        const cell = cellOf(candidate, column);
+        if (!isWanted(cell) || isComplete(cell) || failures.has(key(candidate, column))) continue;
+        return { row: candidate, column, path: "/atlas", options: [["mechanisms", candidate.asked_as], ["constructions", column.construction]] };
       }
     }
   }
   return null;
 }
 
-async function fill(wish, signal, changed) {
-  known ??= get("/atlas/known", { signal });
+async function loadCells(currentWish, signal, onChange) {
+  computedCells ??= get("/atlas/known", { signal });
   try {
-    const { verdicts, cells: whole } = await known;
-    keep(verdicts);
-    keep(whole);
+    const { verdicts, cells: completeCells } = await computedCells;
+    addCells(verdicts);
+    addCells(completeCells);
   } catch (error) {
-    known = null;
+    computedCells = null;
     throw error;
   }
-  changed();
-  for (let job = next(...wish()); job && !signal.aborted; job = next(...wish())) {
+  onChange();
+  for (let job = nextRequest(...currentWish()); job && !signal.aborted; job = nextRequest(...currentWish())) {
     try {
-      keep(await get(`${job.path}${query([], job.options)}`, { signal, step: () => {} }));
+      addCells(await get(`${job.path}${query([], job.options)}`, { signal, step: () => {} }));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      if (job.column) failed.set(key(job.row, job.column), error.message);
+      if (job.column) failures.set(key(job.row, job.column), error.message);
     }
-    if (!job.column) asked.add(job.row.mechanism);
-    changed();
+    if (!job.column) surveyedRows.add(job.row.mechanism);
+    onChange();
   }
 }
 
-// Fills in the cells of these rows as long as the view is shown; `details` and `sampled` say how much of it.
-// Returns how many times something has come, and whether it is at work.
-export function useFilling(rows, columns, { details, sampled, reachable }) {
+// Loads the cells of these rows while the view is shown; `details` and `sampled` choose how much. Returns a number that
+// changes with the cells, and whether it is loading.
+export function useCells(rows, columns, { details, sampled, reachable }) {
   const [version, setVersion] = useState(0);
-  const [working, setWorking] = useState(false);
+  const [isWorking, setWorking] = useState(false);
   const wish = useRef(null);
   const running = useRef(null);
   wish.current = [rows, columns, { details, sampled }];
   const start = () => {
     if (running.current || !reachable || !rows.length) return;
-    const mine = new AbortController();
-    running.current = mine;
-    let drawing = null;
-    const draw = () => { drawing = null; if (!mine.signal.aborted) setVersion((old) => old + 1); };
+    const controller = new AbortController();
+    running.current = controller;
+    let timer = null;
+    const draw = () => { timer = null; if (!controller.signal.aborted) setVersion((old) => old + 1); };
     setWorking(true);
-    fill(() => wish.current, mine.signal, () => { drawing ??= setTimeout(draw, 80); })
+    loadCells(() => wish.current, controller.signal, () => { timer ??= setTimeout(draw, 80); })
       .catch(() => {})
       .finally(() => {
-        if (running.current !== mine) return;
+        if (running.current !== controller) return;
         running.current = null;
         setWorking(false);
         draw();
@@ -122,5 +122,5 @@ export function useFilling(rows, columns, { details, sampled, reachable }) {
   };
   useEffect(() => { start(); return stop; }, [details, sampled, reachable]);
   useEffect(start, [rows.map((row) => row.mechanism).sort().join(), columns.map((column) => column.name).join()]);
-  return { version, working };
+  return { version, isWorking };
 }

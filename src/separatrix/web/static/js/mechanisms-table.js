@@ -4,25 +4,25 @@ import { Component, html, useEffect, useRef } from "./framework.js";
 import { Link } from "./sheet.js";
 import { cardPlace } from "./mechanisms-parts.js";
 import { failureOf } from "./mechanisms-cells.js";
-import { label, letterOf, shortP, sortName, UNKNOWN } from "./mechanisms-words.js";
+import { labelOf, letterOf, shortProbability, sortName, UNKNOWN } from "./mechanisms-words.js";
 
-// Drawn again only where one of its cells has changed.
+// Drawn again only if one of its cells has changed.
 class Row extends Component {
   shouldComponentUpdate(next) {
-    const now = this.props;
-    return next.place !== now.place || next.table !== now.table || next.marked !== now.marked
-      || next.cells.length !== now.cells.length || next.cells.some((cell, i) => cell !== now.cells[i]);
+    const { place, table, sortColumn, cells } = this.props;
+    return next.place !== place || next.table !== table || next.sortColumn !== sortColumn
+      || next.cells.length !== cells.length || next.cells.some((cell, i) => cell !== cells[i]);
   }
 
-  render({ row, cells, columns, table, place, marked }) {
+  render({ row, cells, columns, table, place, sortColumn }) {
     return html`<tr>
       <th scope="row"><${Link} to=${cardPlace(row.asked_as)} tabindex="-1" data-at=${`${place},0`} title=${row.formula}>${row.asked_as}<//></th>
       ${cells.map((cell, i) => {
         const column = columns[i];
         const failure = cell ? undefined : failureOf(row, column);
-        return html`<td key=${column.name} class=${`cell ${cell?.verdict ?? "unknown"} ${column === marked ? "sorted" : ""}`} tabindex="-1"
-          data-at=${`${place},${i + 1}`}><span class="visually-hidden">${label(row, column, cell, table)}${failure ? `, ${failure}` : ""}</span>
-          <span aria-hidden="true"><b>${letterOf(cell, table)}</b>${cell && cell.distinguish !== null && html`<i>${table.marks[cell.kind]}</i>${shortP(cell.distinguish)}`}</span>
+        return html`<td key=${column.name} class=${`cell ${cell?.verdict ?? "unknown"} ${column === sortColumn ? "sorted" : ""}`} tabindex="-1"
+          data-at=${`${place},${i + 1}`}><span class="visually-hidden">${labelOf(row, column, cell, table)}${failure ? `, ${failure}` : ""}</span>
+          <span aria-hidden="true"><b>${letterOf(cell, table)}</b>${cell && cell.distinguish !== null && html`<i>${table.marks[cell.kind]}</i>${shortProbability(cell.distinguish)}`}</span>
         </td>`;
       })}
     </tr>`;
@@ -39,8 +39,8 @@ function target(event, [row, column], [rows, columns]) {
   return [Math.min(rows, Math.max(0, row + step[0])), Math.min(columns, Math.max(0, column + step[1]))];
 }
 
-// groups: [{ title, rows }]; onRead hears of the cell that is pointed at or walked to.
-export function AtlasTable({ groups, columns, table, sort, marked, onSort, onRead, cellOf }) {
+// `groups` is [{ title, rows }]; `onRead` is called with the cell that is pointed at or has the focus.
+export function AtlasTable({ groups, columns, table, sort, sortColumn, onSort, onRead, cellOf }) {
   const grid = useRef(null);
   const active = useRef(null);
   const rows = groups.flatMap((group) => group.rows);
@@ -56,20 +56,20 @@ export function AtlasTable({ groups, columns, table, sort, marked, onSort, onRea
     onRead({ row: rows[row - 1], column: columns[column - 1] });
   };
   const onFocus = (event) => {
-    const found = placeOf(event.target);
-    if (!found) return;
+    const element = placeOf(event.target);
+    if (!element) return;
     if (active.current) active.current.tabIndex = -1;
-    active.current = found;
-    found.tabIndex = 0;
-    read(found);
+    active.current = element;
+    element.tabIndex = 0;
+    read(element);
   };
-  const onPoint = (event) => { const found = placeOf(event.target); if (found) read(found); };
+  const onPoint = (event) => { const element = placeOf(event.target); if (element) read(element); };
   const onKey = (event) => {
-    const found = placeOf(event.target);
-    const wanted = found && target(event, found.dataset.at.split(",").map(Number), [rows.length, columns.length]);
-    if (!wanted) return;
+    const element = placeOf(event.target);
+    const next = element && target(event, element.dataset.at.split(",").map(Number), [rows.length, columns.length]);
+    if (!next) return;
     event.preventDefault();
-    at(wanted.join()) ? at(wanted.join()).focus() : at(`${wanted[0]},1`)?.focus();
+    (at(next.join()) ?? at(`${next[0]},1`))?.focus();
   };
   let place = 0;
   return html`<div class="atlas-region" role="region" aria-label="Every mechanism on every construction">
@@ -77,14 +77,14 @@ export function AtlasTable({ groups, columns, table, sort, marked, onSort, onRea
       onFocusCapture=${onFocus} onMouseOver=${onPoint} onKeyDown=${onKey}>
       <thead><tr>
         <th scope="col" class="corner" aria-sort=${sort === "name" ? "ascending" : undefined}><button type="button" class="plain" tabindex="-1" data-at="0,0" onClick=${() => onSort("name")}>mechanism</button></th>
-        ${columns.map((column, i) => html`<th key=${column.name} scope="col" class="turned" aria-sort=${column === marked ? "descending" : undefined}>
+        ${columns.map((column, i) => html`<th key=${column.name} scope="col" class="turned" aria-sort=${column === sortColumn ? "descending" : undefined}>
           <button type="button" class="plain" tabindex="-1" data-at=${`0,${i + 1}`} onClick=${() => onSort(sortName(column, columns))}
-            title=${`${column.title} Click to sort by it.`}>${column.name}${column === marked ? " ▴" : ""}</button></th>`)}
+            title=${`${column.title} Click to sort by this column.`}>${column.name}${column === sortColumn ? " ▴" : ""}</button></th>`)}
       </tr></thead>
       ${groups.map((group) => html`<tbody key=${group.title}>
         ${group.title && html`<tr class="family"><th scope="rowgroup" colspan=${columns.length + 1}><span>${group.title}</span></th></tr>`}
         ${group.rows.map((row) => html`<${Row} key=${row.mechanism} row=${row} place=${++place} columns=${columns} table=${table}
-          marked=${marked} cells=${columns.map((column) => cellOf(row, column))} />`)}
+          sortColumn=${sortColumn} cells=${columns.map((column) => cellOf(row, column))} />`)}
       </tbody>`)}
     </table>
   </div>`;
@@ -93,8 +93,8 @@ export function AtlasTable({ groups, columns, table, sort, marked, onSort, onRea
 export function Legend({ table }) {
   return html`<div class="legend">
     <ul aria-label="Letters of cells">
-      ${table.words.map((each) => html`<li key=${each.word}><b class=${`cell ${each.word}`}>${each.letter}</b> ${each.word === "none" ? "" : `${each.word}: `}${each.meaning}</li>`)}
-      ${table.rescues.map((each) => html`<li key=${each.by}><b class="cell blind">${each.letter}</b> ${each.meaning}</li>`)}
+      ${table.words.map(({ word, letter, meaning }) => html`<li key=${word}><b class=${`cell ${word}`}>${letter}</b> ${word === "none" ? "" : `${word}: `}${meaning}</li>`)}
+      ${table.rescues.map(({ by, letter, meaning }) => html`<li key=${by}><b class="cell blind">${letter}</b> ${meaning}</li>`)}
       <li><b class="cell unknown">${UNKNOWN}</b> not computed</li>
     </ul>
     <p>P(tells apart) is ${Object.entries(table.marks).map(([kind, mark]) => `${mark} ${kind}`).join(", ")}.</p>

@@ -1,12 +1,12 @@
-// What cells of the atlas and standings of a card say, in words; without the page, so that it can be tested alone.
+// Texts of the cells of the atlas and the standings of a card; nothing here needs a page, so that it can be tested alone.
 
-import { forPeople } from "./parts.js";
+import { forPeople } from "./format.js";
 
 export const NOT_COMPUTED = "not computed";
 export const UNKNOWN = "·";
 
 // P in at most four characters, never rounded to certainty.
-export function shortP(p) {
+export function shortProbability(p) {
   if (p === 0 || p === 1) return String(p);
   if (p < 0.01) return "<.01";
   if (p > 0.99) return ">.99";
@@ -15,33 +15,33 @@ export function shortP(p) {
   return rounded.toFixed(2).replace(/^0/, "");
 }
 
-// How a column is named after --sort: the first of a construction by its name, others as spike,identity.
+// The name of a column as --sort takes it: the construction for its first column, spike,identity for others.
 export function sortName(column, columns) {
-  const first = columns.find((each) => each.construction === column.construction);
+  const first = columns.find(({ construction }) => construction === column.construction);
   return first === column ? column.construction : column.name.replaceAll(" ", "");
 }
 
 export function columnOf(sort, columns) {
-  return columns.find((each) => sortName(each, columns) === sort || each.name.replaceAll(" ", "") === sort.replaceAll(" ", ""));
+  return columns.find((column) => sortName(column, columns) === sort || column.name.replaceAll(" ", "") === sort.replaceAll(" ", ""));
 }
 
-// The rows that a text is found in, in the order that is asked for; `cellOf(row, column)` may be undefined.
+// The rows that contain a text, sorted; `cellOf(row, column)` may be undefined.
 export function arrange(rows, columns, { find = "", sort = "family" }, cellOf) {
-  const wanted = find.trim().toLowerCase();
-  const shown = rows.filter((row) => `${row.asked_as} ${row.family} ${row.formula}`.toLowerCase().includes(wanted));
-  const seen = (row) => columns.filter((column) => cellOf(row, column)?.verdict === "distinguishes").length;
+  const text = find.trim().toLowerCase();
+  const shown = rows.filter((row) => `${row.asked_as} ${row.family} ${row.formula}`.toLowerCase().includes(text));
+  const countDistinguished = (row) => columns.filter((column) => cellOf(row, column)?.verdict === "distinguishes").length;
   const column = columnOf(sort, columns);
-  const surely = (row) => cellOf(row, column)?.distinguish ?? -1;
+  const probability = (row) => cellOf(row, column)?.distinguish ?? -1;
   if (sort === "name") shown.sort((a, b) => (a.mechanism < b.mechanism ? -1 : 1));
-  else if (sort === "seen") shown.sort((a, b) => seen(b) - seen(a));
-  else if (column) shown.sort((a, b) => surely(b) - surely(a));
+  else if (sort === "seen") shown.sort((a, b) => countDistinguished(b) - countDistinguished(a));
+  else if (column) shown.sort((a, b) => probability(b) - probability(a));
   return shown.sort((a, b) => b.own - a.own);
 }
 
 export function letterOf(cell, table) {
   if (!cell) return UNKNOWN;
-  const rescued = ["blind", "saturated"].includes(cell.verdict) && table.rescues.find((each) => each.by === cell.rescued_by);
-  return rescued ? rescued.letter : table.words.find((each) => each.word === cell.verdict).letter;
+  const rescue = ["blind", "saturated"].includes(cell.verdict) && table.rescues.find(({ by }) => by === cell.rescued_by);
+  return rescue ? rescue.letter : table.words.find(({ word }) => word === cell.verdict).letter;
 }
 
 export function wordOf(verdict) {
@@ -54,38 +54,38 @@ export function lengthOf(n) {
 }
 
 export function probabilityOf({ distinguish, low, high }) {
-  const between = low === high ? "" : ` in [${forPeople(low, 4)}, ${forPeople(high, 4)}]`;
-  return `${forPeople(distinguish)}${between}`;
+  const interval = low === high ? "" : ` in [${forPeople(low, 4)}, ${forPeople(high, 4)}]`;
+  return `${forPeople(distinguish)}${interval}`;
 }
 
-// What a cell says, a sentence each, as far as it is computed.
+// The sentences on a cell, as far as it is computed.
 export function sentences(cell, table) {
   if (!cell) return [NOT_COMPUTED];
   if (cell.verdict === "none") return ["no answer", cell.evidence];
-  const { meaning } = table.words.find((each) => each.word === cell.verdict);
-  const said = [
+  const { meaning } = table.words.find(({ word }) => word === cell.verdict);
+  const lines = [
     cell.verdict === "undecided" || cell.verdict === "partial" ? `${cell.verdict}: ${meaning}` : `${cell.verdict} (${meaning})`,
     `P(tells apart) = ${probabilityOf(cell)}, ${cell.kind}: ${cell.evidence}`,
   ];
-  if (cell.margin !== null) said.push(`margin ${forPeople(cell.margin, 4)}, ${cell.bits === null ? "no number of bits tells the labels apart" : `${forPeople(cell.bits, 3)} bits tell the labels apart`}`);
-  if (cell.rescued_by === undefined) return [...said, "where it goes blind, and who else sees: not computed yet"];
-  const rescued = table.rescues.find((each) => each.by === cell.rescued_by);
-  if (rescued) said.push(rescued.meaning);
-  if (cell.margin_exponent !== null) said.push(`the margin's fitted power of n is ${signed(cell.margin_exponent)}`);
-  said.push(cell.blind_from_n === null
-    ? `not blind at n = ${lengthOf(cell.blind_searched_to)}, the longest that was asked`
-    : `blind from n = ${lengthOf(cell.blind_from_n)} on, asked up to ${lengthOf(cell.blind_searched_to)}`);
-  return said;
+  if (cell.margin !== null) lines.push(`margin ${forPeople(cell.margin, 4)}, ${cell.bits === null ? "no number of bits tells the labels apart" : `${forPeople(cell.bits, 3)} bits tell the labels apart`}`);
+  if (cell.rescued_by === undefined) return [...lines, "blindness at other lengths and other readers: not computed yet"];
+  const rescue = table.rescues.find(({ by }) => by === cell.rescued_by);
+  if (rescue) lines.push(rescue.meaning);
+  if (cell.margin_exponent !== null) lines.push(`the margin's fitted power of n is ${signed(cell.margin_exponent)}`);
+  lines.push(cell.blind_from_n === null
+    ? `not blind at n = ${lengthOf(cell.blind_searched_to)}, the longest length searched`
+    : `blind from n = ${lengthOf(cell.blind_from_n)} on, searched up to ${lengthOf(cell.blind_searched_to)}`);
+  return lines;
 }
 
-// What a screen reader says of a cell.
-export function label(row, column, cell, table) {
+// The label of a cell for screen readers.
+export function labelOf(row, column, cell, table) {
   const name = `${row.asked_as} on ${column.name}`;
   if (!cell) return `${name}: ${NOT_COMPUTED}`;
   if (cell.verdict === "none") return `${name}: no answer`;
-  const rescued = table.rescues.find((each) => each.by === cell.rescued_by);
+  const rescue = table.rescues.find(({ by }) => by === cell.rescued_by);
   const bits = cell.bits === null ? "" : `, ${forPeople(cell.bits, 3)} bits`;
-  return `${name}: ${cell.verdict}, P(tells apart) ${forPeople(cell.distinguish, 4)}, ${cell.kind}${bits}${rescued ? `; ${rescued.by} tells them apart` : ""}`;
+  return `${name}: ${cell.verdict}, P(tells apart) ${forPeople(cell.distinguish, 4)}, ${cell.kind}${bits}${rescue ? `; ${rescue.by} tells them apart` : ""}`;
 }
 
 export function signed(value) {
@@ -93,7 +93,7 @@ export function signed(value) {
   return `${text.startsWith("-") ? "" : "+"}${text}`.replace("-", "−");
 }
 
-// How the margin grows on a card: its power of n, or the name of its law.
+// The growth of the margin on a card: its power of n, or the name of its law.
 export function growthOf(standing) {
   if (standing.margin_exponent === null) return "–";
   return standing.margin_law === "power law" ? `n^${signed(standing.margin_exponent)}` : standing.margin_law;

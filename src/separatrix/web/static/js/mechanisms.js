@@ -6,6 +6,7 @@ import { AtlasView } from "./mechanisms-atlas.js";
 import { CardView } from "./mechanisms-card.js";
 
 export function View({ place, reachable }) {
+  useSheet("/static/figures.css");
   useSheet("/static/mechanisms.css");
   return place.command === "assess" && place.names.length
     ? html`<${CardView} place=${place} reachable=${reachable} />`

@@ -1,80 +1,67 @@
-// Small parts that views share: copying, fields with the error beside them, numbers for people, the looks of
-// mechanisms, progress with a way to cancel.
+// Parts that views share: buttons that copy, fields with their error, progress with a way to cancel, and the colours of
+// mechanisms.
 
-import { html, useEffect, useId, useRef, useState } from "./framework.js";
+import { html, useEffect, useId, useState } from "./framework.js";
 import { get } from "./api.js";
 
 export function CopyButton({ text, label }) {
-  const [said, setSaid] = useState("");
+  const [state, setState] = useState("");
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text());
-      setSaid("Copied");
+      setState("Copied");
     } catch {
-      setSaid("Not allowed");
+      setState("Not allowed");
     }
-    setTimeout(() => setSaid(""), 1500);
+    setTimeout(() => setState(""), 1500);
   };
-  return html`<button type="button" class="quiet" onClick=${copy}>${label}<span class="said" aria-live="polite">${said && ` · ${said}`}</span></button>`;
+  return html`<button type="button" class="quiet" onClick=${copy}>${label}<span class="said" aria-live="polite">${state && ` · ${state}`}</span></button>`;
 }
 
-// A labelled field that tells its value when it is changed for good (Enter, or leaving it).
-export function Field({ label, value, onChange, problem, hint, ...rest }) {
+// A labelled field that reports its value when it is final: on Enter, or when the field loses the focus.
+export function Field({ label, value, onChange, problem, hint, ...attributes }) {
   const id = useId();
-  const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
+  const [draft, setDraft] = useState(value);
+  useEffect(() => setDraft(value), [value]);
   const settle = (event) => event.target.value !== String(value) && onChange(event.target.value);
   return html`<div class="field">
     <label for=${id}>${label}</label>
-    <input id=${id} value=${typed} onInput=${(event) => setTyped(event.target.value)} onChange=${settle}
-      aria-invalid=${problem ? "true" : undefined} aria-describedby=${problem || hint ? `${id}-said` : undefined}
-      spellcheck="false" autocomplete="off" ...${rest} />
-    ${(problem || hint) && html`<p id=${`${id}-said`} class=${problem ? "problem" : "hint"} role=${problem ? "alert" : undefined}>${problem || hint}</p>`}
+    <input id=${id} value=${draft} onInput=${(event) => setDraft(event.target.value)} onChange=${settle}
+      aria-invalid=${problem ? "true" : undefined} aria-describedby=${problem || hint ? `${id}-help` : undefined}
+      spellcheck="false" autocomplete="off" ...${attributes} />
+    ${(problem || hint) && html`<p id=${`${id}-help`} class=${problem ? "problem" : "hint"} role=${problem ? "alert" : undefined}>${problem || hint}</p>`}
   </div>`;
 }
 
+// `options` are values, or pairs of a value and its text.
 export function Choice({ label, value, options, onChange }) {
   const id = useId();
   return html`<div class="field">
     <label for=${id}>${label}</label>
     <select id=${id} value=${value} onChange=${(event) => onChange(event.target.value)}>
-      ${options.map((each) => {
-        const [name, shown] = Array.isArray(each) ? each : [each, each];
-        return html`<option key=${name} value=${name} selected=${name === value}>${shown}</option>`;
+      ${options.map((option) => {
+        const [name, text] = Array.isArray(option) ? option : [option, option];
+        return html`<option key=${name} value=${name} selected=${name === value}>${text}</option>`;
       })}
     </select>
   </div>`;
 }
 
-// How far slow work is, and a way to end it.
+// The progress of slow work, and a button that cancels it.
 export function Progress({ step, onCancel }) {
-  const known = step && step.total;
-  const text = known ? `${step.done.toLocaleString("en")} of ${step.total.toLocaleString("en")}${step.seconds ? `, about ${Math.max(1, Math.round(step.seconds))} s in all` : ""}` : (step?.what ?? "computing");
+  const total = step?.total;
+  const remaining = step?.seconds ? `, about ${Math.max(1, Math.round(step.seconds))} s in all` : "";
+  const text = total ? `${step.done.toLocaleString("en")} of ${total.toLocaleString("en")}${remaining}` : (step?.what ?? "computing");
   return html`<div class="progress" role="status">
-    <progress max=${known ? step.total : undefined} value=${known ? step.done : undefined} aria-label="Progress"></progress>
+    <progress max=${total || undefined} value=${total ? step.done : undefined} aria-label="Progress"></progress>
     <span>${text}</span>
     ${onCancel && html`<button type="button" class="quiet" onClick=${onCancel}>Cancel</button>`}
   </div>`;
 }
 
-const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
-
-// A number for people, as the command line spells it: 0.999755, 1.6556×10⁻⁶.
-export function forPeople(value, digits = 6) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "not known";
-  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 1e-3 && size < 1e6) return String(Number(value.toPrecision(digits))).replace("-", "−");
-  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-  const power = `10${String(Number(exponent)).replace(/./g, (each) => RAISED[each])}`;
-  const short = String(Number(mantissa)).replace("-", "−");
-  return short === "1" ? power : `${short}×${power}`;
-}
-
 let looks = null;
 
-// Colours and formulas of mechanisms by spelling: the same in every figure. Null until they are there.
+// Colours and formulas of mechanisms by spelling, the same in every figure; null until they are loaded.
 export function useLooks() {
   const [known, setKnown] = useState(looks);
   useEffect(() => {
@@ -84,30 +71,6 @@ export function useLooks() {
 }
 
 export function colourOf(known, mechanism) {
-  const found = known?.find((each) => each.spelled === mechanism) ?? known?.find((each) => each.name === mechanism.split(":")[0]);
-  return found?.colour ?? "var(--ink)";
-}
-
-// The size of an element, as it changes.
-export function useSize() {
-  const ref = useRef(null);
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  useEffect(() => {
-    const watch = new ResizeObserver(([entry]) => setSize({ width: entry.contentRect.width, height: entry.contentRect.height }));
-    if (ref.current) watch.observe(ref.current);
-    return () => watch.disconnect();
-  }, []);
-  return [ref, size];
-}
-
-// Whether the page is dark now; canvases draw again when it changes.
-export function useDark() {
-  const query = window.matchMedia("(prefers-color-scheme: dark)");
-  const [dark, setDark] = useState(query.matches);
-  useEffect(() => {
-    const change = (event) => setDark(event.matches);
-    query.addEventListener("change", change);
-    return () => query.removeEventListener("change", change);
-  }, []);
-  return dark;
+  const look = known?.find(({ spelled }) => spelled === mechanism) ?? known?.find(({ name }) => name === mechanism.split(":")[0]);
+  return look?.colour ?? "var(--ink)";
 }

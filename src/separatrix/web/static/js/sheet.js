@@ -1,4 +1,4 @@
-// What several views need of the page itself: a style sheet of their own, and links that stay on the page.
+// Style sheets that a view loads, and links that stay on the page.
 
 import { html, useEffect } from "./framework.js";
 import { addressOf, go } from "./address.js";
@@ -10,12 +10,12 @@ export function useSheet(href) {
   }, [href]);
 }
 
-export function Link({ to, children, ...rest }) {
+export function Link({ to, children, ...attributes }) {
   const address = typeof to === "string" ? to : addressOf(to);
   const follow = (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
     event.preventDefault();
     go(address);
   };
-  return html`<a href=${address} onClick=${follow} ...${rest}>${children}</a>`;
+  return html`<a href=${address} onClick=${follow} ...${attributes}>${children}</a>`;
 }

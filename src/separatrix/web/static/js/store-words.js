@@ -1,104 +1,98 @@
-// Between addresses, filters and stored cells: no page, so that it can be tested alone.
+// Addresses, filters and texts of stored cells; nothing here needs a page, so that it can be tested alone.
+
+import { forPeople } from "./format.js";
 
 export const FIELDS = ["construction", "mechanism", "verdict", "status", "engine", "n"];
 export const VERDICTS = ["distinguishes", "blind", "saturated", "partial", "undecided"];
 
 export function valueOf(pairs, name) {
-  return pairs.find(([each]) => each === name)?.[1] ?? "";
+  return pairs.find(([other]) => other === name)?.[1] ?? "";
 }
 
-// The pairs with one of them changed, added, or (by an empty value) left out.
+// The pairs with one of them changed, added, or removed by an empty value.
 export function withValue(pairs, name, value) {
-  const others = pairs.filter(([each]) => each !== name);
-  if (value === "") return others;
-  const place = pairs.findIndex(([each]) => each === name);
-  return place < 0 ? [...pairs, [name, value]] : pairs.map((each) => (each[0] === name ? [name, value] : each));
+  if (value === "") return pairs.filter(([other]) => other !== name);
+  const isPresent = pairs.some(([other]) => other === name);
+  return isPresent ? pairs.map((pair) => (pair[0] === name ? [name, value] : pair)) : [...pairs, [name, value]];
 }
 
-// Conditions that have no field of their own, as one types them.
+// Conditions without a field of their own, as they are typed.
 export function otherConditions(words) {
   return words.filter(([name]) => !FIELDS.includes(name)).map(([name, value]) => `${name}=${value}`).join(" ");
 }
 
-export function withOthers(words, typed) {
-  const read = typed.trim().split(/\s+/).filter(Boolean).map((word) => {
+export function withOtherConditions(words, text) {
+  const conditions = text.trim().split(/\s+/).filter(Boolean).map((word) => {
     const [name, ...value] = word.split("=");
     return [name, value.join("=")];
   });
-  return [...words.filter(([name]) => FIELDS.includes(name)), ...read];
+  return [...words.filter(([name]) => FIELDS.includes(name)), ...conditions];
 }
 
-// A parameter as one types it: 1000000000 is 1e9.
-export function spelled(value) {
+// A parameter as it is typed: 1000000000 is 1e9.
+export function spellValue(value) {
   const [, digits, zeros] = /^(\d+?)(0*)$/.exec(String(value)) ?? [];
   return zeros?.length >= 5 ? `${digits}e${zeros.length}` : String(value);
 }
 
-// P with what is known of it: 0.99975, or the ends of its interval.
-export function chance(cell, forPeople) {
+// P with its interval, where it has one: 0.99975, 0.4 in [0.3, 0.6].
+export function describeProbability(cell) {
   if (cell.distinguish === null || cell.distinguish === undefined) return "";
   const [low, high] = cell.interval ?? [null, null];
   const p = forPeople(cell.distinguish, 4);
   return low === null || low === high ? p : `${p} in [${forPeople(low, 3)}, ${forPeople(high, 3)}]`;
 }
 
-// Parameters that differ among cells, the first so many, and those that all share.
-export function spread(cells, most = 4) {
+// The parameters that differ among cells, at most `most` of them, and those that all share.
+export function splitParameters(cells, most = 4) {
   const names = [...new Set(cells.flatMap((cell) => Object.keys(cell.parameters ?? {})))];
-  const seen = (name) => new Set(cells.map((cell) => String(cell.parameters?.[name] ?? "")));
-  const varying = names.filter((name) => seen(name).size > 1);
-  const shared = names.filter((name) => seen(name).size === 1);
+  const valuesOf = (name) => new Set(cells.map((cell) => String(cell.parameters?.[name] ?? "")));
+  const varying = names.filter((name) => valuesOf(name).size > 1);
+  const shared = names.filter((name) => valuesOf(name).size === 1);
   return { varying: varying.slice(0, most), left: Math.max(0, varying.length - most), shared: shared.map((name) => [name, cells[0].parameters[name]]) };
 }
 
-const SAMPLED = ["draws", "seed", "confidence", "dtype"];
+const SAMPLING_OPTIONS = ["draws", "seed", "confidence", "dtype"];
 
-// The command that asks the same as a stored verdict, as a place of the page.
+// The place whose command computes a stored verdict again.
 export function questionOf(cell) {
   const options = [["engine", cell.asked], ["delta", cell.delta]];
-  const drawn = cell.interval && cell.interval[0] !== cell.interval[1];
-  if (drawn) for (const name of SAMPLED) options.push([name, cell[name]]);
-  const usual = { engine: "auto", delta: "0.01", confidence: "0.95", dtype: "float64" };
+  const isSampled = cell.interval && cell.interval[0] !== cell.interval[1];
+  if (isSampled) for (const name of SAMPLING_OPTIONS) options.push([name, cell[name]]);
+  const defaults = { engine: "auto", delta: "0.01", confidence: "0.95", dtype: "float64" };
   return {
     command: "verdict",
     names: [cell.construction, cell.mechanism],
     words: Object.entries(cell.parameters).map(([name, value]) => [name, String(value)]),
-    options: options.filter(([name, value]) => value !== null && value !== undefined && String(value) !== usual[name]).map(([name, value]) => [name, String(value)]),
+    options: options.filter(([name, value]) => value !== null && value !== undefined && String(value) !== defaults[name]).map(([name, value]) => [name, String(value)]),
   };
 }
 
-// The cells that ask a construction at a point, as a place of the page.
+// The place that lists the cells of a construction at a point.
 export function cellsAt({ construction, mechanism, parameters, sweep }) {
   const words = [["construction", construction], ...(mechanism ? [["mechanism", mechanism]] : []), ...Object.entries(parameters).map(([name, value]) => [name, String(value)])];
   return { command: "results", names: [], words, options: sweep ? [["sweep", String(sweep)]] : [] };
 }
 
-// Lines of cells over one axis as uPlot takes them: [xs, ys of the first line, …]. A line has nothing
-// (undefined) where another has a point, and a gap (null) where a cell has no answer. Sampled cells, of which
-// there may be several at one place, are left out: they are drawn as points.
-export function aligned(lines) {
-  const xs = [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b);
-  const place = new Map(xs.map((x, i) => [x, i]));
-  const columns = lines.map((line) => {
-    const ys = new Array(xs.length).fill(undefined);
-    line.x.forEach((x, i) => { if (line.kind[i] !== "sampled") ys[place.get(x)] = line.p[i]; });
-    return ys;
+const CIRCLE = "M13 7a4 4 0 1 0 8 0a4 4 0 1 0-8 0"; // around (17, 7), as chart.js draws symbols
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
+
+// The chart of a curve: a line through the exact cells of each mechanism, broken where one has no answer, and a ring with
+// its interval for each sampled cell.
+export function curveChart({ x, log, lines }, colourOf) {
+  const series = lines.flatMap(({ mechanism, x: xs, p, low, high, word, kind }, i) => {
+    const look = { name: mechanism, colour: colourOf(mechanism), dash: DASHES[i % DASHES.length], width: 2, symbol: CIRCLE, size: 0.6 };
+    const pick = (isSampled) => {
+      const at = [...xs.keys()].filter((k) => (kind[k] === "sampled") === isSampled);
+      const texts = at.map((k) => `${kind[k]}, ${word[k]}`);
+      return { x: at.map((k) => xs[k]), y: at.map((k) => p[k]), low: at.map((k) => low[k]), high: at.map((k) => high[k]), texts };
+    };
+    return [{ ...look, ...pick(false), line: true, filled: true }, { ...look, ...pick(true), line: false, size: 1 }].filter((part) => part.x.length);
   });
-  return [xs, ...columns];
+  return { label: `P(tells apart) against ${x}; the numbers are below`, height: 260, x: { label: x, log }, y: { label: "P(tells apart)", log: false, range: [-0.04, 1.04] }, series };
 }
 
-// What every line says at one place, as text.
-export function saidAt(lines, x, forPeople) {
-  return lines.flatMap((line) => {
-    const here = line.x.map((each, i) => (each === x ? i : -1)).filter((i) => i >= 0);
-    return here.map((i) => {
-      if (line.p[i] === null) return `${line.mechanism}: no answer`;
-      const interval = line.kind[i] === "sampled" ? ` in [${forPeople(line.low[i], 3)}, ${forPeople(line.high[i], 3)}]` : "";
-      return `${line.mechanism}: P = ${forPeople(line.p[i])}${interval}, ${line.kind[i]}, ${line.word[i]}`;
-    });
-  });
-}
-
+// The exact text of a value on the axis.
 export function textAt(lines, x) {
   for (const line of lines) {
     const i = line.x.indexOf(x);
@@ -107,17 +101,17 @@ export function textAt(lines, x) {
   return String(x);
 }
 
-const USUAL = ["sqlite:///results.db", "results.db"];
+const DEFAULT_STORES = ["sqlite:///results.db", "results.db"];
 
-// The option that names the store in a command; none where a command takes that store anyway.
+// The option that names the store in a command; none for the default store.
 export function storeOption(store) {
-  return store && !USUAL.includes(store) ? [["store", store]] : [];
+  return store && !DEFAULT_STORES.includes(store) ? [["store", store]] : [];
 }
 
-// How far a sweep is, in words.
+// The progress of a sweep, in words.
 export function progressText(sweep) {
-  const whole = sweep.stored >= sweep.planned;
+  const isComplete = sweep.stored >= sweep.planned;
   const count = (x) => x.toLocaleString("en");
   const failed = ["failed", "refused"].filter((word) => sweep.not_done[word]).map((word) => `, ${count(sweep.not_done[word])} ${word}`).join("");
-  return `${whole ? `all ${count(sweep.planned)}` : `${count(sweep.stored)} of ${count(sweep.planned)}`} cells${failed}`;
+  return `${isComplete ? `all ${count(sweep.planned)}` : `${count(sweep.stored)} of ${count(sweep.planned)}`} cells${failed}`;
 }

@@ -1,10 +1,9 @@
-// Scores on an axis from worse to better, and which stored experiment an address means: no page, so that it
-// can be tested alone.
+// Scores on an axis from worse to better, and the stored experiment that an address means; nothing here needs a page, so
+// that it can be tested alone.
 
-// Where scores stand, from 0 (left, worse) to 1 (right, better): floor and ceiling with room for what lies
-// beyond them.
-export function scale(learned, moreIsBetter) {
-  const scores = learned.mechanisms.flatMap((each) => [...each.trained.seeds, each.witness, each.tuned_witness, each.proved_ceiling, ...(each.trained.interval ?? [])]);
+// Returns a function from scores to positions, from 0 (left, worse) to 1 (right, better).
+export function scoreScale(learned, moreIsBetter) {
+  const scores = learned.mechanisms.flatMap(({ trained, witness, tuned_witness: tuned, proved_ceiling: proved }) => [...trained.seeds, witness, tuned, proved, ...(trained.interval ?? [])]);
   const known = [learned.floor, learned.ceiling, ...scores].filter((score) => Number.isFinite(score));
   const [low, high] = [Math.min(...known), Math.max(...known)];
   const room = (high - low || 1) * 0.04;
@@ -12,25 +11,16 @@ export function scale(learned, moreIsBetter) {
   return (score) => (moreIsBetter ? (score - from) / (to - from) : (to - score) / (to - from));
 }
 
-export const WORDS = {
-  cannot: "cannot",
-  learns: "can, and learns it",
-  "not learned": "can, and did not learn it here",
-  unknown: "unknown",
-  contradiction: "contradiction",
-};
-
-// The experiments that have the words of an address: parameters of the task, or of the model and its training.
-export function matching(found, words) {
-  const same = (each, [name, value]) => {
-    const { parameters, setting } = each.learned;
-    const own = name in parameters ? parameters[name] : setting[name];
-    return own !== undefined && (String(own) === value || Number(own) === Number(value));
+// The experiments with the words of an address: parameters of the task, or of the model and its training.
+export function matchExperiments(experiments, words) {
+  const matches = ({ parameters, setting }, [name, value]) => {
+    const actual = name in parameters ? parameters[name] : setting[name];
+    return actual !== undefined && (String(actual) === value || Number(actual) === Number(value));
   };
-  return found.filter((each) => words.every((word) => same(each, word)));
+  return experiments.filter(({ learned }) => words.every((word) => matches(learned, word)));
 }
 
-// The words that tell an experiment from the task's defaults: "needle n=16 steps=300" is n=16, steps=300.
+// The words in which an experiment differs from the task's defaults: "needle n=16 steps=300" is n=16, steps=300.
 export function wordsOf(spelled) {
   return spelled.split(" ").slice(1).map((word) => {
     const [name, ...value] = word.split("=");
@@ -38,20 +28,25 @@ export function wordsOf(spelled) {
   });
 }
 
-// The curves of some runs as uPlot takes them: all steps that any run was looked at, a column for each run.
-export function curveColumns(curves) {
-  const steps = [...new Set(curves.flatMap((each) => each.points.map(([step]) => step)))].sort((a, b) => a - b);
-  const place = new Map(steps.map((step, i) => [step, i]));
-  const columns = curves.map((each) => {
-    const scores = new Array(steps.length).fill(undefined);
-    for (const [step, score] of each.points) scores[place.get(step)] = score;
-    return scores;
-  });
-  return [steps, ...columns];
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
+
+// The chart of validation scores by step: a line for each run, with ceiling and floor.
+export function curvesChart(curves, { ceiling, floor }, colourOf) {
+  const names = [...new Set(curves.map(({ mechanism }) => mechanism))];
+  const series = curves.map(({ mechanism, seed, points }) => ({
+    name: `${mechanism}, seed ${seed}`, colour: colourOf(mechanism), dash: DASHES[names.indexOf(mechanism) % DASHES.length], width: 1.5, line: true, symbol: "",
+    x: points.map(([step]) => step), y: points.map(([, score]) => score),
+  }));
+  const rules = [["ceiling", ceiling], ["floor", floor]].map(([text, at]) => ({ axis: "y", at, colour: "faint", dash: [2, 4], text, side: "left" }));
+  return {
+    label: "Score on validation samples by step, a line for each run; the table below has the last scores",
+    x: { label: "steps", log: false }, y: { label: "score on validation samples", log: false }, series, rules,
+    legend: names.map((name, i) => ({ name, colour: colourOf(name), dash: DASHES[i % DASHES.length] })),
+  };
 }
 
 // Steps until solved, in words.
-export function stepsText(evidence) {
+export function describeSteps(evidence) {
   const solved = evidence.steps_to_solve.filter((step) => step !== null);
   const { count, of } = evidence.solved;
   if (!of) return "no run yet";

@@ -1,0 +1,236 @@
+"""Charts of training: scores of several experiments, learning curves, learning rates and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from separatrix.pages.charts import Chart, ChartAxis, Note, Rule, Series
+from separatrix.pages.looks import COLOURS, FAINT, INK, LOOKS, Look, choose_looks, css_colour
+
+if TYPE_CHECKING:
+    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
+
+Palette = Mapping[str, Look]
+SHAPES = ("square", "diamond", "triangle-down", "cross", "star")
+CEILING, FLOOR = Look("ceiling", INK, width=1.6), Look("floor", FAINT, (2, 2), width=1.6)
+PROVED = Look("proved ceiling", INK, (5, 2), "triangle-up", 1.6, is_filled=True)
+PROBABILITY_RANGE = (-0.03, 1.03)
+
+
+def choose_palette(parts: Iterable[ReportPart]) -> Palette:
+    """Return one look for each mechanism of a page; ink is left for ceilings and proofs."""
+    names = dict.fromkeys(
+        mechanism.mechanism for part in parts for result in part.results for mechanism in result.mechanisms
+    )
+    known = {
+        name: replace(look, is_filled=True) for name, look in choose_looks(names).items() if name in LOOKS
+    }
+    known = {name: look for name, look in known.items() if name in names}
+    used = {look.colour for look in known.values()}
+    free = [colour for colour in COLOURS[1:-1] if colour not in used]
+    others = enumerate(name for name in names if name not in known)
+    return {
+        **known,
+        **{
+            name: Look(name, free[i % len(free)], symbol=SHAPES[i % len(SHAPES)], is_filled=True)
+            for i, name in others
+        },
+    }
+
+
+@dataclass(frozen=True)
+class ScoreBars:
+    """The scores of one experiment between floor and ceiling, which trained-bars.js draws."""
+
+    result: TrainingResult
+    palette: Palette
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the data of the figure."""
+        return {
+            "learned": self.result.as_json(),
+            "moreIsBetter": self.result.task.metric.sign > 0,
+            "colours": {name: css_colour(look.colour) for name, look in self.palette.items()},
+        }
+
+
+def score_label(result: TrainingResult) -> str:
+    """Return the name of the score, and whether lower is better."""
+    better = "" if result.task.metric.sign > 0 else " (lower is better)"
+    return f"{result.task.metric.value}{better}"
+
+
+def _score_axis(results: Sequence[TrainingResult], prefix: str = "") -> ChartAxis:
+    """Return an axis for scores; intervals of shares are cut at 0 and 1."""
+    is_share = results[0].task.metric.sign > 0
+    return ChartAxis(f"{prefix}{score_label(results[0])}", range=PROBABILITY_RANGE if is_share else None)
+
+
+def _marks(look: Look, **changes: Any) -> Look:
+    return replace(look, has_line=False, **changes)
+
+
+def _medians(look: Look, points: Sequence[tuple[float, MechanismEvidence]]) -> Series:
+    """Return the medians over seeds with their intervals."""
+    known = [(x, evidence.trained) for x, evidence in points if evidence.trained is not None]
+    intervals = [summary.interval or (summary.median, summary.median) for _, summary in known]
+    return Series(
+        _marks(look),
+        [x for x, _ in known],
+        [summary.median for _, summary in known],
+        f"{look.label}, median",
+        [low for low, _ in intervals],
+        [high for _, high in intervals],
+    )
+
+
+def _witnesses(look: Look, points: Sequence[tuple[float, MechanismEvidence]], shift: float = 0) -> Series:
+    known = [(x + shift, evidence.witness) for x, evidence in points if evidence.witness is not None]
+    style = _marks(look, label="", symbol="diamond", is_filled=False)
+    return Series(
+        style, [x for x, _ in known], [y for _, y in known], f"{look.label}, witness", symbol_size=0.8
+    )
+
+
+def _proofs(points: Sequence[tuple[float, MechanismEvidence]], name: str) -> Series:
+    known = [(x, evidence.proved.score) for x, evidence in points if evidence.proved is not None]
+    return Series(_marks(PROVED), [x for x, _ in known], [y for _, y in known], f"{name}, proved ceiling")
+
+
+def _of_mechanism(
+    part: ReportPart, places: Iterable[float], name: str
+) -> Iterator[tuple[float, MechanismEvidence]]:
+    """Yield a mechanism in each experiment that has it, with the place of the experiment."""
+    for x, result in zip(places, part.results, strict=True):
+        yield from ((x, evidence) for evidence in result.mechanisms if evidence.mechanism == name)
+
+
+def _names(part: ReportPart) -> list[str]:
+    return list(
+        dict.fromkeys(evidence.mechanism for result in part.results for evidence in result.mechanisms)
+    )
+
+
+WITNESS_KEY = Series(Look("witness", INK, symbol="diamond", has_line=False), [], [])
+
+
+def overview(part: ReportPart, palette: Palette) -> Chart:
+    """Return the experiments of a part side by side: medians between floor and ceiling."""
+    names = _names(part)
+    bounds: dict[Look, list[tuple[float, float | None]]] = {CEILING: [], FLOOR: []}
+    for place, result in enumerate(part.results):
+        for look, bound in ((CEILING, result.ceiling), (FLOOR, result.floor)):
+            ends = [(place - 0.4, bound), (place + 0.4, bound)]
+            bounds[look] += [*ends, (place + 0.45, None)]  # a gap before the next experiment
+    series = [
+        Series(look, [x for x, _ in points], [y for _, y in points], is_silent=True)
+        for look, points in bounds.items()
+    ]
+    for number, name in enumerate(names):
+        shift = (number - (len(names) - 1) / 2) * 0.22
+        points = [
+            (x + shift, evidence) for x, evidence in _of_mechanism(part, range(len(part.results)), name)
+        ]
+        series += [
+            _proofs(points, name),
+            _medians(palette[name], points),
+            _witnesses(palette[name], points, 0.07),
+        ]
+    ticks = [(place, label) for place, label in enumerate(part.labels)]
+    span = (-0.5, len(part.results) - 0.5)
+    axis = ChartAxis("experiment", range=span, ticks=ticks, is_category=True)
+    return Chart(axis, _score_axis(part.results), [*series, WITNESS_KEY], height=300)
+
+
+def against_parameter(part: ReportPart, palette: Palette) -> Chart:
+    """Return the scores against the parameter in which experiments differ, with both ceilings."""
+    parameter = part.varied or ""
+    places = [float(result.task.parameters.shown()[parameter]) for result in part.results]
+    series = [
+        Series(CEILING, places, [result.ceiling for result in part.results]),
+        Series(FLOOR, places, [result.floor for result in part.results]),
+    ]
+    for name in _names(part):
+        look, points = palette[name], list(_of_mechanism(part, places, name))
+        trained = [(x, evidence.trained.median) for x, evidence in points if evidence.trained is not None]
+        seeds = [(x, run.score) for x, evidence in points for run in evidence.runs]
+        line, marks = replace(look, symbol="", width=1.6), _marks(look, label="", is_filled=False)
+        series += [
+            Series(line, [x for x, _ in trained], [y for _, y in trained], f"{name}, median"),
+            Series(marks, [x for x, _ in seeds], [y for _, y in seeds], f"{name}, a seed"),
+            replace(_proofs(points, name), look=replace(PROVED, symbol="")),
+            _witnesses(look, points),
+        ]
+    axis = ChartAxis(parameter, log=True, ticks=[(place, f"{place:g}") for place in places])
+    return Chart(axis, _score_axis(part.results), [*series, WITNESS_KEY], height=320)
+
+
+def against_state(part: ReportPart, palette: Palette) -> Chart:
+    """Return the scores against the bytes carried for each pair."""
+    most = max(result.task.parameters.pairs for result in part.results)
+    series = []
+    for name in _names(part):
+        for result in part.results:
+            evidence = next((item for item in result.mechanisms if item.mechanism == name), None)
+            if evidence is None or evidence.trained is None or evidence.state_bytes is None:
+                continue
+            pairs = result.task.parameters.pairs
+            look = replace(palette[name], is_filled=pairs == most)
+            point = _medians(look, [(evidence.state_bytes / pairs, evidence)])
+            series.append(replace(point, texts=[f"{pairs} pairs"]))
+    keys = [
+        Series(Look(label, INK, symbol="circle", has_line=False, is_filled=is_filled), [], [])
+        for label, is_filled in ((f"{most} pairs", True), ("fewer pairs", False))
+    ]
+    axis = ChartAxis("bytes of state for each pair", log=True)
+    return Chart(axis, _score_axis(part.results), [*series, *keys], height=280)
+
+
+def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
+    """Return the validation score against the step, a line for each seed; None without curves."""
+    series = [
+        Series(
+            replace(palette[evidence.mechanism], symbol="", width=1.3),
+            [step for step, _ in run.curve],
+            [score for _, score in run.curve],
+            f"{evidence.mechanism}, seed {run.seed}",
+        )
+        for evidence in result.mechanisms
+        for run in evidence.runs
+        if run.curve
+    ]
+    if not series:
+        return None
+    bounds = [
+        Rule("y", result.ceiling, INK, (), "ceiling", "left"),
+        Rule("y", result.floor, text="floor", side="left"),
+    ]
+    axis = replace(_score_axis([result], "validation: "), range=None)
+    return Chart(ChartAxis("step"), axis, series, bounds, height=280)
+
+
+def learning_rates(result: TrainingResult, palette: Palette) -> tuple[Chart, Chart]:
+    """Return the score of each learning rate on the pilot seeds, and the steps that solved runs took."""
+    pilots, steps, notes = [], [], []
+    for row, evidence in enumerate(result.mechanisms):
+        look = palette[evidence.mechanism]
+        tried = [(float(rate), score) for rate, score in evidence.pilots.items() if score is not None]
+        pilots.append(Series(replace(look, width=1.6), [x for x, _ in tried], [y for _, y in tried]))
+        solved = [run.solved_at for run in evidence.runs if run.solved_at is not None]
+        marks = _marks(look, label="", symbol="circle", is_filled=False)
+        steps.append(Series(marks, solved, [-row] * len(solved), evidence.mechanism))
+        share = f"{evidence.solved.count} of {evidence.solved.of} solved"
+        notes.append(
+            Note(0.5, 1 - (row + 0.9) / (len(result.mechanisms) + 0.2), share, align="center", inside=True)
+        )
+    grid = sorted({float(rate) for evidence in result.mechanisms for rate in evidence.pilots})
+    rate_axis = ChartAxis("learning rate", log=True, ticks=[(rate, f"{rate:g}") for rate in grid])
+    names = [(-row, evidence.mechanism) for row, evidence in enumerate(result.mechanisms)]
+    rows = ChartAxis("", range=(-len(names) + 0.4, 0.6), ticks=names, is_category=True)
+    step_axis = ChartAxis("steps until solved", range=(0, result.setting.steps))
+    return (
+        Chart(rate_axis, ChartAxis("pilot seed, on validation samples"), pilots, height=260),
+        Chart(step_axis, rows, steps, notes=notes, height=260),
+    )

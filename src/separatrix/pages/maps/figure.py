@@ -1,0 +1,204 @@
+"""Maps: values over a plane of two parameters, for pages, the explorer and pictures.
+
+A `MapFigure` has one panel for each mechanism. The explorer and pages get it as a heading in JSON and its
+numbers as one buffer of floats, which map-data.js reads; `picture` draws it with matplotlib.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from separatrix.analysis.maps import Layer, Map
+from separatrix.core.documents import keys_of, to_json
+from separatrix.core.numbers.json import json_text
+from separatrix.core.parameters.ranges import Axis
+from separatrix.pages.commands import spell_value
+from separatrix.pages.looks import Look, choose_looks, css_colour
+from separatrix.pages.maps import captions
+from separatrix.pages.maps.scales import (
+    Array,
+    ColourScale,
+    axis_label,
+    coloured_values,
+    panel_title,
+    quantity_levels,
+)
+
+PAGE_BITS = 24
+"""Significant bits of the numbers in a page, which shows six digits."""
+LAYER_TEXTS = ("mechanism", "engine", "evidence", "remark")
+"""Keys of a layer that are not numbers."""
+
+
+@dataclass(frozen=True)
+class PlaneAxis:
+    """An axis of a map, its values as numbers and as exact text."""
+
+    name: str
+    label: str
+    log: bool
+    values: Array
+    texts: Sequence[str]
+
+    @classmethod
+    def of(cls, axis: Axis) -> PlaneAxis:
+        """Return the axis of a parameter."""
+        return cls(axis.name, axis_label(axis.name), axis.log, axis.floats, [*map(spell_value, axis.values)])
+
+
+@dataclass(frozen=True)
+class OverlayLine:
+    """A named line over a panel, given by points."""
+
+    look: Look
+    x: Array
+    y: Array
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the line for map-lines.js."""
+        points = np.stack([self.x, self.y], axis=1).round(5).tolist()
+        style = {"colour": css_colour(self.look.colour), "dash": self.look.dash}
+        return {"name": self.look.label, "points": points, **style}
+
+
+@dataclass(frozen=True)
+class MapPanel:
+    """The values of one mechanism, and how they are shown."""
+
+    mechanism: str
+    title: str
+    numbers: Mapping[str, Array]
+    """`values`; `low` and `high` where there is an interval; `margin` where it is coloured; `formula`, whose
+    zeros are the boundary, where one is known."""
+    scale: ColourScale
+    coloured: str = "values"
+    about: Mapping[str, str] = field(default_factory=dict)
+    """Engine, evidence and remark of the layer."""
+    formula: Mapping[str, str] | None = None
+    """The boundary as text, its tag, and where it holds."""
+    lines: tuple[OverlayLine, ...] = ()
+
+    @property
+    def shown(self) -> Array:
+        """The numbers that are coloured."""
+        return self.numbers[self.coloured]
+
+
+@dataclass(frozen=True)
+class MapFigure:
+    """Panels over one plane."""
+
+    x: PlaneAxis
+    y: PlaneAxis
+    panels: tuple[MapPanel, ...]
+    levels: Mapping[str, float] = field(default_factory=dict)
+    """Named values at which lines are drawn over panels that show `values`."""
+    heading: Mapping[str, Any] = field(default_factory=dict)
+    """More keys of the heading: the title, the command, lengths that were rounded."""
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All numbers, in the order in which the heading counts them."""
+        return [numbers for panel in self.panels for numbers in panel.numbers.values()]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the heading, which map-data.js documents."""
+        looks = choose_looks(panel.mechanism for panel in self.panels)
+        index = iter(range(len(self.arrays)))
+        layers = [
+            {
+                **panel.about,
+                "mechanism": panel.mechanism,
+                "title": panel.title,
+                "colour": looks[panel.mechanism].css_colour,
+                "arrays": {name: next(index) for name in panel.numbers},
+                "coloured": panel.coloured,
+                "scale": vars(panel.scale),
+                "formula": panel.formula,
+                "lines": [line.as_json() for line in panel.lines],
+            }
+            for panel in self.panels
+        ]
+        axes = [{"name": axis.name, "log": axis.log, "values": axis.texts} for axis in (self.x, self.y)]
+        return {
+            "quantity": "distinguish",
+            "difference": False,
+            "n_used": None,
+            "moved": "",
+            "title": "",
+            **self.heading,
+            "axes": axes,
+            "labels": [self.x.label, self.y.label],
+            "layers": layers,
+            "levels": [{"name": name, "level": level} for name, level in self.levels.items()],
+            "shape": [len(self.y.values), len(self.x.values)],
+        }
+
+    def pack(self) -> bytes:
+        """Return the response to the explorer: the length of the heading, the heading, the numbers."""
+        head = json_text(self.describe(), indent=None).encode()
+        head += b" " * (-len(head) % 8)  # arrays of floats begin at multiples of their size
+        return struct.pack("<II", len(head), 0) + head + b"".join(map(_float_bytes, self.arrays))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the data of a figure in a page."""
+        return {"heading": self.describe(), "numbers": compress_numbers(self.arrays), "headingTag": "h3"}
+
+
+def _float_bytes(values: Array) -> bytes:
+    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+
+
+def compress_numbers(arrays: Sequence[Array]) -> str:
+    """Return numbers for a page, rounded to `PAGE_BITS` significant bits, in base64.
+
+    Equal bytes of all numbers are stored together, which makes most of them equal to their neighbours: a map
+    of 400 by 400 cells takes 50 kB instead of 3 MB.
+    """
+    mantissas, exponents = np.frexp(np.stack(arrays).astype(float))
+    rounded = np.ldexp(np.round(mantissas * 2.0**PAGE_BITS) / 2.0**PAGE_BITS, exponents)
+    transposed = np.frombuffer(_float_bytes(rounded), np.uint8).reshape(-1, 8).T
+    return base64.b64encode(zlib.compress(transposed.tobytes())).decode()
+
+
+def map_figure(result: Map) -> MapFigure:
+    """Return the figure of a map."""
+    used = result.grid.n
+    heading = {
+        **{key: to_json(getattr(result, name)) for key, name, _ in keys_of(Map) if key != "layers"},
+        # As text: JavaScript cannot hold every integer beyond 2**53.
+        "n_used": None if used is None else [[spell_value(n) for n in row] for row in used.tolist()],
+        "title": captions.title(result),
+        "place": captions.place(result),
+        "own": captions.own_axes(result),
+    }
+    panels = tuple(_panel(result, layer) for layer in result.panels)
+    return MapFigure(PlaneAxis.of(result.x), PlaneAxis.of(result.y), panels, quantity_levels(result), heading)
+
+
+def _panel(result: Map, layer: Layer) -> MapPanel:
+    values, scale = coloured_values(result, layer)
+    numbers = {"values": layer.values}
+    numbers |= {"low": layer.low, "high": layer.high} if layer.has_interval else {}
+    numbers |= {} if values is layer.values else {"margin": values}
+    boundary = layer.formula
+    if boundary is not None:
+        numbers["formula"] = boundary[1]
+    return MapPanel(
+        layer.mechanism,
+        panel_title(result, layer),
+        numbers,
+        scale,
+        "values" if values is layer.values else "margin",
+        {name: getattr(layer, name) for name in LAYER_TEXTS},
+        None
+        if boundary is None
+        else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
+    )

@@ -1,0 +1,92 @@
+"""Pictures on paper: the style of matplotlib, and figures as PNG, PDF and SVG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from separatrix.pages.bundle import read_ramps
+from separatrix.pages.looks import FAINT, GRID, INK, PRINTED
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+PICTURES = (".pdf", ".png", ".svg")
+"""Suffixes of the files that pictures are written to."""
+PAGE_DPI, PAGE_COLOURS = 160, 128
+"""Resolution and palette of the pictures inside pages, which are for printing and readers without scripts."""
+STYLE: Mapping[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.labelsize": 8.0,
+    "axes.edgecolor": PRINTED[FAINT],
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": PRINTED[FAINT],
+    "ytick.color": PRINTED[FAINT],
+    "xtick.labelcolor": PRINTED[INK],
+    "ytick.labelcolor": PRINTED[INK],
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "text.color": PRINTED[INK],
+    "axes.labelcolor": PRINTED[INK],
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 220,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "separatrix",
+}
+"""The full text width of a paper is about 7 inches; at that width 8 points are 8 points."""
+_UNDATED: Mapping[str, Mapping[str, None]] = {
+    "pdf": {"CreationDate": None},
+    "png": {"Software": None},
+    "svg": {"Date": None},
+}
+
+
+@contextmanager
+def paper_style() -> Iterator[None]:
+    """Draw and save in this style inside the block, whatever a matplotlibrc says."""
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    style: Any = dict(STYLE)
+    with rc_context():
+        rcdefaults()
+        rcParams.update(style)
+        yield
+
+
+def save_figure(figure: Figure, kind: str, **options: Any) -> bytes:
+    """Return a figure as PNG, PDF or SVG without a date, so that equal figures give equal files."""
+    buffer = io.BytesIO()
+    with paper_style():
+        figure.savefig(buffer, format=kind, metadata=dict(_UNDATED[kind]), **options)
+    return buffer.getvalue()
+
+
+def save_small_png(figure: Figure, colours: int = PAGE_COLOURS) -> bytes:
+    """Return a figure as a PNG for a page: fewer pixels and colours, a third of the size."""
+    from PIL import Image
+
+    png, small = save_figure(figure, "png", dpi=PAGE_DPI), io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(colours).save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def colour_map(ramp: str) -> Colormap:
+    """Return the colour map of matplotlib with the colours of a ramp of the pages."""
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(read_ramps()[ramp], ramp)
