@@ -55,7 +55,6 @@ COMMANDS = (
     ("store_check", "store check"),
     ("store_check", "store check --store proof.json"),
     ("store_repair", "store repair --out saved.db"),
-    ("store_upgrade", "store upgrade"),
     ("store_backup", "store backup copy.db"),
     ("data_sets", "data --folder ."),
     ("data_set", "data show listops --folder ."),

@@ -79,7 +79,6 @@ GOOD = (
     "compare 1 2 --store results.db --other-store results.db --json",
     "store check --store results.db --json",
     "store repair --store results.db --out new.db",
-    "store upgrade --store results.db",
     "store backup new.db --store results.db",
     "list sweeps --store results.db",
     "data --folder folder --json",
