@@ -13,6 +13,8 @@ torch.set_num_threads(1)  # Tests already run in parallel.
 settings.register_profile("separatrix", deadline=None)  # Machines are noisy.
 settings.load_profile("separatrix")
 
+collect_ignore = ["tests/mutants.py"]  # It runs in an environment of its own: `make mutants`.
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--typed-shapes`."""

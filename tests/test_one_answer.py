@@ -162,7 +162,7 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
     (line,) = sx.scaling(construction, [mechanism], {**parameters, "n": lengths})
     assert line.scaling is not None
     assert digits(line.scaling.law) == digits(law)
-    assert law.name in reproduction_page.growth([line]).body
+    assert law.name in reproduction_page.growth_section([line]).body
 
 
 def test_the_law_of_the_issue_is_a_logarithm_everywhere() -> None:
@@ -193,7 +193,7 @@ def test_one_nearest_admissible_n() -> None:
         "curve": curve.over.values[0],
         "map": None if plane.grid.n is None else plane.grid.n.ravel()[0],
         "scaling": scaled.values[0].n,
-        "sweep": int(next(iter(cells.grids[0]))["n"]),
+        "sweep": int(next(iter(cells.parameters[0]))["n"]),
         "search": search.draw(lambda *_: 0)["n"],
     }
     assert found == dict.fromkeys(found, 1100)

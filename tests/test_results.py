@@ -44,7 +44,7 @@ COMPUTED: dict[str, Callable[[], Result]] = {
     "bench": lambda: sx.bench("linear", lengths=[16, 32]),
     "choice": lambda: sx.choose(20_000, must="critical", mechanisms="softmax,elu,delta"),
     "ledger": lambda: Ledger((check_claim(claim_named("threshold")),)),
-    "sweep": lambda: sx.Progress(7, sweep=1, done=5, refused=2, plan="paper", store="results.db"),
+    "sweep": lambda: sx.Progress(7, sweep="paper", number=1, done=5, refused=2, store="results.db"),
     "search": lambda: sx.search("identity-features:normalised=no", "softmax", budget=10),
 }
 """One of each kind that takes no training and no contract."""

@@ -49,7 +49,7 @@ def tasks() -> str:
 
 
 def _task(kind: Any) -> str:
-    facts = {"score": kind.answers.value, "source": prose(kind.provenance)}
+    facts = {"score": kind.metric.value, "source": prose(kind.provenance)}
     facts["parameters"] = _code(list(kind.schema.model_fields))
     return f"## {kind.name}\n\n**{prose(kind.title)}** {prose(kind.description)}\n\n{_facts(facts)}\n"
 

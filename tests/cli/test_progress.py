@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import separatrix as sx
-from separatrix.cli import assess, boundary, progress, readers, verdict
+from separatrix.cli import progress
 from separatrix.cli.application import run as typed
 from separatrix.exact.engines import Sampling
 
@@ -81,8 +81,8 @@ def test_a_terminal_sees_the_announcement_before_the_line_that_moves(monkeypatch
 @pytest.mark.parametrize(
     ("words", "first"),
     [
-        ("boundary recall delta n=8:40 --scan 5 --draws 20", "boundary: P at values across the range"),
-        ("boundary recall delta n=8:40 --scan 5 --draws 20 --over m=2:12:2", "boundary: P at values"),
+        ("boundary recall delta n=8:40 --scan 5 --draws 20", "boundary: P across the range"),
+        ("boundary recall delta n=8:40 --scan 5 --draws 20 --over m=2:12:2", "boundary: P across the range"),
         ("readers recall delta n=16", "readers: the fixed reader, its best threshold"),
     ],
 )
@@ -178,13 +178,27 @@ def test_errors_that_are_known_at_once_come_without_an_announcement(
     assert capsys.readouterr().err == ""
 
 
-def test_announcements_fit_a_line() -> None:
-    said = {
-        "verdict": (verdict.WHAT,),
-        "assess": (assess.QUICK, assess.WHOLE),
-        "readers": (readers.WHAT,),
-        "boundary": (boundary.WHAT, boundary.OVER),
-    }
-    for command, lines in said.items():
-        for line in lines:
-            assert len(f"{command}: {line}") <= 80, line
+class Announced(Exception):
+    """Raised in place of the work that is announced."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "verdict spike softmax",
+        "assess softmax",
+        "assess softmax --quick",
+        "readers spike linear",
+        "boundary spike softmax a1=0.5:1.5",
+        "boundary spike softmax a1=0.5:1.5 --over n=1e3:1e6:3:log",
+    ],
+)
+def test_announcements_fit_a_line(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def announce(command: str, text: str, quiet: bool) -> None:
+        assert command == words.split()[0]
+        assert len(f"{command}: {text}") <= 80
+        raise Announced
+
+    monkeypatch.setattr(progress, "Announcement", announce)
+    with pytest.raises(Announced):
+        typed(words.split())

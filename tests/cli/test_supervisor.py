@@ -204,7 +204,7 @@ def test_an_endless_loop_is_ended(tmp_path: Path) -> None:
     done = run("assess", "deadly_own.py:loops", "--timeout", "2", cwd=tmp_path)
     assert done.returncode == 1
     assert "  broken form: took longer than 2 s" in done.stdout.splitlines()
-    assert "Not finished: 0 of 18 constructions were asked." in done.stdout
+    assert "Not finished: 0 of 18 constructions were tested." in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 

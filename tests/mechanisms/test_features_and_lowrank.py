@@ -15,7 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from separatrix.analysis.cards.card import Card
-from separatrix.analysis.cards.construction_result import NoAnswer
+from separatrix.analysis.cards.construction_result import NoConstructionResult
 from separatrix.analysis.costs.curves import Disagreement
 from separatrix.contract import Examination
 from separatrix.core.parameters import UsageError
@@ -561,7 +561,7 @@ def test_nystrom_says_how_much_it_magnifies_rounding(landmarks: int) -> None:
 
 
 def test_a_card_says_how_much_rounding_is_magnified() -> None:
-    results = {"spike": NoAnswer("spike", "not computed here", is_broken=False)}
+    results = {"spike": NoConstructionResult("spike", "not computed here", is_broken=False)}
     not_timed = Disagreement("x", "not timed here")
     for name, words in (("nystrom", "it magnifies rounding errors 4"), ("softmax", "(0 checks).")):
         card = Card(Calling(mechanism_named(name)), Examination(), not_timed, not_timed, results)

@@ -128,7 +128,7 @@ def test_other_machines_are_let_in_only_when_asked_in_so_many_words(words: list[
         (["--mechanism", "nowhere:attend"], "no module nowhere"),
         (["--mechanism", "sofmax"], "did you mean softmax"),
         (["--host", "nonsense host", "--allow-others"], "--host nonsense host is no address of this machine"),
-        (["--store", "mysql://me:secret@db/x"], "SQLite or PostgreSQL alone"),
+        (["--store", "mysql://me:secret@db/x"], "stores are in SQLite or PostgreSQL"),
         (["--store", "sqlite:////"], "is a folder; name a file"),
     ],
 )

@@ -89,7 +89,7 @@ def assess(
       separatrix assess mine.py:attend --quick
       separatrix assess mine.py:Attention:dim=64 --against softmax,linear
     """
-    steps = "contract, constructions, similar mechanisms, cost: about a minute a mechanism"
+    steps = "contract, constructions, similar mechanisms, cost; about a minute each"
     with announced("assess", "the contract, about 10 s" if quick else steps, as_json):
         options = {"width": width, "heads": heads, "scale": scale, "seed": seed}
         card, interrupt = _assess(mechanism, against, quick, options, out, as_json, timeout)

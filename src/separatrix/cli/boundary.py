@@ -85,9 +85,8 @@ def boundary(
             reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
             raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
         require_writable(certificate)
-    values = "values of the range, for each value of --over" if over else "values across the range"
-    task = f"P at {values}, then at crossings; seconds to minutes"
-    with announced("boundary", task, as_json), counting(as_json) as tell:
+    task = "P across the range, then at crossings" + (", for every --over" if over else "")
+    with announced("boundary", f"{task}; seconds to minutes", as_json), counting(as_json) as tell:
         result: Boundary | BoundaryCurve = run(
             construction,
             mechanism,

@@ -258,5 +258,5 @@ def _view_equal(equal: EqualState) -> None:
         for message in dict.fromkeys(mechanism.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
     for name in equal.left_out:
-        out.print(f"{escape(name)} carries nothing from token to token", style="dim")
+        out.print(f"{escape(name)} carries no state from token to token", style="dim")
     _view_paired(equal.paired)

@@ -77,7 +77,7 @@ def test_both_comparisons_are_there_with_what_was_chosen(found: Any) -> None:
 def test_the_page_shows_both(found: Any) -> None:
     shown = page("Recall", [found.as_part()], "separatrix learn")
     assert "At equal state" in shown
-    assert "linformer carries nothing from token to token" in shown
+    assert "linformer carries no state from token to token" in shown
 
 
 @pytest.mark.parametrize(

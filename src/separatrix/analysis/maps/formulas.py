@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from separatrix.constructions import Construction
 from separatrix.constructions.cross import Cross
@@ -20,6 +19,8 @@ Array = np.ndarray[Any, Any]
 
 ROOT_SAMPLES = 2001
 """Points at which the sign of a formula is evaluated before its roots are refined."""
+BISECTIONS = 128
+"""Enough for a root 2**-75 times as large as the bracket that it lies in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,13 @@ class BoundaryFormula(Document):
         grid = spacing(float(span.start), float(span.stop), ROOT_SAMPLES)
         above = np.broadcast_to(np.asarray(excess(grid)) >= 0, grid.shape)
         changes = np.flatnonzero(above[1:] != above[:-1])
-        # xtol is absolute: only rtol, relative to the root, is to stop the solver.
-        roots = (scipy.optimize.brentq(excess, grid[i], grid[i + 1], xtol=1e-300) for i in changes)
-        return FormulaRoots(self, tuple(map(float, roots)))
+        # Bisection of all brackets at once: scipy.optimize would take most of the time of a boundary to load.
+        lower, upper, rises = grid[changes], grid[changes + 1], above[changes + 1]
+        for _ in range(BISECTIONS):
+            middle = (lower + upper) / 2
+            is_past = (np.asarray(excess(middle)) >= 0) == rises
+            lower, upper = np.where(is_past, lower, middle), np.where(is_past, middle, upper)
+        return FormulaRoots(self, tuple(map(float, upper)))
 
 
 @dataclass(frozen=True)
