@@ -85,7 +85,7 @@ def boundary(
             reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
             raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
         require_writable(certificate)
-    task = "P across the range, then at crossings" + (", for every --over" if over else "")
+    task = "a boundary for each value of --over" if over else "P across the range, then at crossings"
     with announced("boundary", f"{task}; seconds to minutes", as_json), counting(as_json) as tell:
         result: Boundary | BoundaryCurve = run(
             construction,
