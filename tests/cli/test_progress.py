@@ -84,7 +84,7 @@ def test_a_terminal_sees_the_announcement_before_the_line_that_moves(monkeypatch
         ("boundary recall delta n=8:40 --scan 5 --draws 20", "boundary: P across the range"),
         (
             "boundary recall delta n=8:40 --scan 5 --draws 20 --over m=2:12:2",
-            "boundary: a boundary for each value",
+            "boundary: a boundary for each",
         ),
         ("readers recall delta n=16", "readers: the fixed reader, its best threshold"),
     ],
