@@ -229,6 +229,8 @@ class Fault:
         function = original
         for attribute in ("fget", "func", "__func__"):  # of a property, a cached property, a class method
             function = getattr(function, attribute, function)
+        # Of a mechanism, the method within the wrapper of `attention_method`.
+        function = inspect.getclosurevars(function).nonlocals.get("method", function)
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(self.right) == 1
         module = sys.modules[inspect.unwrap(function).__module__]
@@ -335,15 +337,15 @@ FAULTS = {
     "power: beta - 1": Fault(
         Power,
         "log_ratio",
-        "float(self.parameters.beta)",
-        "(float(self.parameters.beta) - 1)",
+        "float(self.beta)",
+        "(float(self.beta) - 1)",
         lambda: boundary.degree_point(1000).holds,
     ),
     "power: 0.99 beta": Fault(
         Power,
         "log_ratio",
-        "float(self.parameters.beta)",
-        "0.99 * float(self.parameters.beta)",
+        "float(self.beta)",
+        "0.99 * float(self.beta)",
         lambda: boundary.degree_point(10**6).holds,
     ),
     "taylor": Fault(
@@ -412,8 +414,8 @@ FAULTS = {
     "temperature": Fault(
         Softmax,
         "__call__",
-        "self._temperature * counts.log()",
-        "counts.log()",
+        "temperature * options.counts.log()",
+        "options.counts.log()",
         lambda: logit_scale.temperature_point("3/2", 1000).holds,
     ),
 }

@@ -51,7 +51,7 @@ class SquashedValues(Sound):
     linear_in_values = False
 
     @property
-    def normalised(self) -> bool:
+    def is_normalised(self) -> bool:
         return False
 
     def definition(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 class Word(str):
     """In place of a cell."""
 
-    turn = 2.0
+    turn_seconds = 2.0
 
 
 def work(cells: Sequence[str], seconds: float, checkpoints: object) -> list[str]:

@@ -156,7 +156,7 @@ def require_same(plan: Plan, store: Store) -> None:
         ((found,),) = cell.run([cell], get_environment())
         row = stored[cell.id]
         for name in ("status", "verdict", "engine", "p0", "p1", "q", "distinguish", "low", "high", "margin"):
-            assert row[name] == getattr(found, name, found.found.get(name)), name
+            assert row[name] == getattr(found, name, found.findings.get(name)), name
 
 
 def finish(executor: DaskExecutor, expected: int) -> list[BatchOutcome]:
@@ -180,7 +180,7 @@ def test_training_runs_end_there_as_they_do_here(
     local: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Handed back at every checkpoint, with the same numbers to the last bit."""
-    monkeypatch.setattr(TrainingRun, "turn", 0.0)
+    monkeypatch.setattr(TrainingRun, "turn_seconds", 0.0)
     plan, store = runs(), open_store(str(tmp_path / "s.db"), create=True)
     with connected(local.scheduler_address) as executor:
         assert run(plan, store, executor).done == plan.count
@@ -188,7 +188,7 @@ def test_training_runs_end_there_as_they_do_here(
     for _, each in plan:
         (here,) = work([each], 600.0)
         assert isinstance(here, CellResult)
-        assert here.found["outcome"] == "diverged" or found[each.id] == here.found["loss"]
+        assert here.findings["outcome"] == "diverged" or found[each.id] == here.findings["loss"]
 
 
 def test_no_more_in_flight_than_there_is_room_for(local: LocalCluster, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_workers_that_cannot_compute_are_left_out(
     assert all(note.startswith("the worker tcp://127.0.0.1:") for note in done.notes)
     for why in (
         "there is no module mine_on_clusters",
-        "it cannot load what it is to compute (No module named 'separatrix.sweeps'",
+        "it cannot load the code (No module named 'separatrix.sweeps'",
         "has another version of the code for mine_on_clusters:attend on spike (x, not ",
     ):
         assert sum(why in note for note in done.notes) == 1, done.notes
@@ -252,7 +252,7 @@ def test_what_is_sent_to_workers_that_left_is_sent_again(programs: Programs) -> 
     first = programs.dask(*words)
     _, cell = next(iter(read_plan(CHEAP.format(count=2))))
     with connected(programs.address) as executor:
-        executor._unfit.add("tcp://127.0.0.1:1")
+        executor._excluded.add("tcp://127.0.0.1:1")
         first.send_signal(signal.SIGSTOP)
         executor.submit(WorkBatch((cell,)))
         first.kill()
@@ -300,7 +300,7 @@ def test_a_result_lost_with_its_worker_is_computed_again(
 def test_a_batch_that_kills_is_tried_alone(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
     monkeypatch.setattr(local.scheduler, "allowed_failures", 1)
-    killer, others = WorkBatch((Word("die"),), losses=1), [WorkBatch((Word(i),)) for i in range(4)]  # type: ignore[arg-type]
+    killer, others = WorkBatch((Word("die"),), deaths=1), [WorkBatch((Word(i),)) for i in range(4)]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in (*others[:2], killer):
             executor.submit(batch)
@@ -310,7 +310,7 @@ def test_a_batch_that_kills_is_tried_alone(local: LocalCluster, monkeypatch: pyt
         found = finish(executor, 5)
         assert executor.vacancies > 0
     assert {each.batch.items: each.results for each in found[:4]} == {b.items: list(b.items) for b in others}
-    assert found[4] == BatchOutcome(replace(killer, losses=2), None)
+    assert found[4] == BatchOutcome(replace(killer, deaths=2), None)
 
 
 def test_cancelled_tasks_are_sent_again(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,25 +348,25 @@ def test_all_workers_leave(programs: Programs, monkeypatch: pytest.MonkeyPatch) 
         executor.submit(WorkBatch((Word("waits"),)))  # type: ignore[arg-type]
         assert executor.vacancies == 0
         assert executor.wait(0.1) == []
-        monkeypatch.setattr(module, "DESERTED", 0)
-        with pytest.raises(SeparatrixError, match="has had no workers for an hour; what was finished is st"):
+        monkeypatch.setattr(module, "EMPTY_TIMEOUT", 0)
+        with pytest.raises(SeparatrixError, match="has had no workers for an hour; finished results are st"):
             finish(executor, 1)
 
 
 def test_a_scheduler_that_hangs(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     programs.dask("worker", programs.address, "--no-nanny", "--nthreads", "1")
     with connected(programs.address) as executor:
-        monkeypatch.setattr(module, "SILENCE", 0.5)
-        monkeypatch.setattr(module, "CONNECT", 0.5)
+        monkeypatch.setattr(module, "SILENCE_TIMEOUT", 0.5)
+        monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.5)
         programs.scheduler.send_signal(signal.SIGSTOP)
         with pytest.raises(
-            SeparatrixError, match=f"the Dask scheduler at {programs.address} is lost; what was"
+            SeparatrixError, match=f"the Dask scheduler at {programs.address} is lost; finished"
         ):
             finish(executor, 1)
 
 
 def test_no_workers(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECT", 1)
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT", 1)
     with pytest.raises(UsageError, match=f"has no workers; .* with: separatrix worker {programs.address}"):
         DaskExecutor(programs.address)
 
@@ -445,8 +445,8 @@ def test_the_scheduler_may_die(programs: Programs, tmp_path: Path) -> None:
     said = (tmp_path / "log2").read_text()
     assert "Traceback" not in said
     assert said.splitlines()[-1] == (
-        f"separatrix: the Dask scheduler at {programs.address} is lost; what was finished is stored: "
-        "give the same command again when it is back"
+        f"separatrix: the Dask scheduler at {programs.address} is lost; finished results are stored: "
+        "repeat the command when it is back"
     )
     assert worker.wait(60) is not None
     stored = frame(store).height
