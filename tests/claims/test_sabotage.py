@@ -229,8 +229,9 @@ class Fault:
         function = original
         for attribute in ("fget", "func", "__func__"):  # of a property, a cached property, a class method
             function = getattr(function, attribute, function)
-        # Of a mechanism, the method within the wrapper of `attention_method`.
-        function = inspect.getclosurevars(function).nonlocals.get("method", function)
+        if inspect.isfunction(function):
+            # Of a mechanism, the method within the wrapper of `attention_method`.
+            function = inspect.getclosurevars(function).nonlocals.get("method", function)
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(self.right) == 1
         module = sys.modules[inspect.unwrap(function).__module__]
