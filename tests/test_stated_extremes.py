@@ -278,11 +278,11 @@ CLAIM = "the claim named there has these numbers as its limits and fails beyond 
 ELSEWHERE = "compared by another test"
 
 OTHERWISE: tuple[tuple[str, str], ...] = (
-    (r"of the \d+ statements that are checked", ELSEWHERE),
+    (r"Of the \d+ checked statements", ELSEWHERE),
     (r"is reported as undecided, never guessed", DEFINED),
     (r"in seven families, from `softmax`", DEFINED),
     (r"bfloat16 has 8, so from some length on", DEFINED),
-    (r"drag n from 10 to 10\^18", DEFINED),
+    (r"drag n \(from 10 to 10\^18\)", DEFINED),
     (r"tells? D0 from D1", DEFINED),
     (r"Every term is at least 0", PROVED),
     (r"the verdict of that name says that P is 1 - delta or more", DEFINED),
