@@ -240,7 +240,7 @@ COMPUTED: tuple[tuple[Path, str, Callable[[], tuple[str, ...]]], ...] = (
     (
         THEORY,
         r"is ([\d.]+) to ([\d,]+) times the exact one over all d from 12 to 1002 \(b = 0.2 and 0.5\): "
-        r"at delta = 0.01 and b = 0.2 the proof asks for d = (\d+), and d = (\d+) is enough",
+        r"at delta = 0.01 and b = 0.2 the proof requires d = (\d+), and d = (\d+) is enough",
         hoeffding,
     ),
     (THEORY, r"or more, ([\d.]+) at d = 4, m = 80 and ([\d.]+) at d = 6, m = 300", all_plus),
@@ -285,10 +285,10 @@ OTHERWISE: tuple[tuple[str, str], ...] = (
     (r"drag n \(from 10 to 10\^18\)", DEFINED),
     (r"tells? D0 from D1", DEFINED),
     (r"Every term is at least 0", PROVED),
-    (r"the verdict of that name says that P is 1 - delta or more", DEFINED),
+    (r"means that its probability P is 1 - delta or more", DEFINED),
     (r"fires on D1 with probability 1/4 or more", PROVED),
     (r"Usual values: a0 in", DEFINED),
-    (r"for each of the 8 triples", PROVED),
+    (r"For each of the 8 triples", PROVED),
     (r"extrapolated from n up to 10\^300", DEFINED),
     (r"linear has 0\.5034 at n = 1000 and chance beyond", CLAIM),
     (r"Every n up to 2048 was computed", DEFINED),

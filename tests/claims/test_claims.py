@@ -376,9 +376,10 @@ def test_table_is_coloured() -> None:
 def test_the_readme_counts_the_claims_and_their_tags() -> None:
     text = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
     tags = Counter(claim.provenance for claim in CLAIMS)
-    assert f"Of the {len(CLAIMS)} checked statements, {tags['paper']} are stated in the summary" in text
-    assert (
-        f"{tags['rec']} are reconstructed from it or from other papers, and {tags['ours']} are results of this project"
-        in text
+    counts = (
+        f"Of the {len(CLAIMS)} checked statements, {tags['paper']} are stated in the summary, "
+        f"{tags['rec']} are reconstructed from it or from other papers, and "
+        f"{tags['ours']} are results of this project."
     )
+    assert counts in text
     assert f"checks all {len(CLAIMS)}," in text
