@@ -21,14 +21,15 @@ reproduce: setup
 test: setup
 	$(PYTEST) -m "not exhaustive"
 
-# Every test once, and those that call every mechanism a second time with the shapes in signatures checked.
+# All tests, and a second run of the tests that call every mechanism, with the shapes in signatures checked.
 test-all: test test-exhaustive
 
 test-exhaustive: setup
 	$(PYTEST) -m exhaustive
 	$(PYTEST) --typed-shapes tests/mechanisms/test_extras.py tests/mechanisms/test_mechanisms.py tests/exact/reader
 
-# The oldest allowed release of every dependency. Their own deprecations are not ours to fix, so they are no errors.
+# Tests with the oldest allowed release of every dependency. Deprecation warnings are raised inside these old releases,
+# so they are not treated as errors.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider --disable-warnings \
 	  -W default::DeprecationWarning -W default::PendingDeprecationWarning \
@@ -48,13 +49,14 @@ site: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
-# Faults in a copy of the source that the tests must notice; cosmic-ray stays apart from the project's packages.
+# Mutation tests in a copy of the source. cosmic-ray has its own environment, so that its dependencies do not mix with
+# those of the project.
 mutants: setup $(MUTANTS)/.installed
 	$(MUTANTS)/bin/python tests/mutants.py $(ARGS)
 
 setup: $(VENV)/.installed
 
-# torch comes first and alone: where only the CUDA build can be had, nothing has been downloaded yet.
+# torch is installed first: if only the CUDA build is available, this fails before anything else is downloaded.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python $(PIP) --constraint constraints.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
@@ -73,7 +75,7 @@ $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	  beartype hypothesis pytest
 	touch $@
 
-# Write constraints.txt again: the newest releases that pyproject.toml allows, and the torch release that is locked now.
+# Rewrite constraints.txt: the newest releases that pyproject.toml allows, but the current release of torch.
 lock:
 	$(PYTHON) -m venv --clear $(LOCK)
 	grep '^torch==' constraints.txt > $(LOCK)/torch.txt

@@ -1,1 +1,1 @@
-"""What speed and memory are promised, measured as ratios within one run: `make bench`."""
+"""Requirements on speed and memory, measured as ratios within one run: `make bench`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [maps cards …]`: check, time, and compare with what is promised."""
+"""`python -m benchmarks [maps cards …]`: check results, measure, and compare with the limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUITES = (
 
 
 def main(names: Sequence[str] = ()) -> int:
-    """Print the table of all suites, or of those named; 1 if a promise is broken or a line failed."""
+    """Print the table of all or the named suites; return 1 if a limit is violated or a line failed."""
     console = Console()
     unknown = [name for name in names if name not in SUITES]
     if unknown:
@@ -41,27 +41,27 @@ def main(names: Sequence[str] = ()) -> int:
 
 
 def run(modules: Sequence[str], console: Console) -> bool:
-    """Run suites given by their module names, print the table, and return whether every promise is kept."""
+    """Run suites given by their module names, print the table, and return whether every limit is met."""
     lines: list[Line] = []
     with console.status("measuring"):
         for module in modules:
             for line in run_suite(module):
                 lines.append(line)
-                console.print(f"{escape(line.what)}: {_outcome(line)}")
-    table = Table("what", "measured", "promised", "kept")
+                console.print(f"{escape(line.title)}: {_outcome(line)}")
+    table = Table("measurement", "value", "limit", "met")
     for line in lines:
-        promise, kept = "", "[red]failed[/]"
+        limit, met = "", "[red]failed[/]"
         if isinstance(line, Measurement):
-            promise = f"{'≤' if line.at_most else '≥'} {line.wanted:,.6g} {line.unit}"
+            limit = f"{'≤' if line.at_most else '≥'} {line.wanted:,.6g} {line.unit}"
             if not line.failure:
-                kept = "[green]yes[/]" if line.met else "[red]no[/]"
-        table.add_row(escape(line.what), _outcome(line), promise, kept)
+                met = "[green]yes[/]" if line.met else "[red]no[/]"
+        table.add_row(escape(line.title), _outcome(line), limit, met)
     console.print(table)
     return all(isinstance(line, Measurement) and line.met for line in lines)
 
 
 def _outcome(line: Line) -> str:
-    """The number with its unit, or the reason why there is none."""
+    """Return the number with its unit, or the reason why there is none."""
     if line.failure:
         return f"failed: {escape(line.failure)}"
     assert isinstance(line, Measurement)

@@ -1,4 +1,4 @@
-"""Measurements, the promises that they are compared with, and how times are taken."""
+"""Measurements, their limits, and functions that measure time."""
 
 from __future__ import annotations
 
@@ -10,75 +10,75 @@ from dataclasses import dataclass
 from statistics import median
 
 MIN_SECONDS = 1.0
-"""A ratio of times is measured for at least this long: short runs need many pairs for a steady median."""
+"""The minimum time to measure a ratio: short runs need many pairs for a stable median."""
 MAX_PAIRS = 200
 
 
 class WrongResult(Exception):
-    """The computation to be timed gives a wrong result, so it has no time worth printing."""
+    """The computation to be timed has a wrong result, so its time is meaningless."""
 
 
 @dataclass(frozen=True)
 class Measurement:
     """One line of the table."""
 
-    what: str
+    title: str
     measured: float
     """NaN if the measurement failed."""
     unit: str
     wanted: float
     at_most: bool
-    """Whether `wanted` is an upper bound; else a lower one."""
+    """Whether `wanted` is an upper limit; otherwise it is a lower limit."""
     failure: str = ""
-    """Why there is no number; empty if there is one."""
+    """The reason why there is no number; empty if there is one."""
 
     @property
     def met(self) -> bool:
-        """Whether the promise is kept. A failed measurement keeps none: no comparison with NaN holds."""
+        """Whether the measurement is within its limit; false for a failed one, whose value is NaN."""
         return self.measured <= self.wanted if self.at_most else self.measured >= self.wanted
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Lines that could not be measured, and why."""
+    """Lines that could not be measured, with the reason."""
 
-    what: str
+    title: str
     failure: str
 
 
 Line = Measurement | Failure
 
 
-def attempt(what: str, lines: Callable[[], Iterable[Line]]) -> Iterator[Line]:
-    """Some lines of a suite; if they raise, a `Failure` that names them, and the suite goes on."""
+def attempt(title: str, lines: Callable[[], Iterable[Line]]) -> Iterator[Line]:
+    """Yield lines of a suite; if they raise, yield a `Failure` instead, so that the suite continues."""
     try:
         yield from lines()
     except Exception as error:
-        yield Failure(what, describe(error))
+        yield Failure(title, describe(error))
 
 
-def at_most(what: str, measured: float | Callable[[], float], unit: str, wanted: float) -> Measurement:
-    """A promise not to exceed. A measurement given as a function may fail without ending its suite."""
-    return _compare(what, measured, unit, wanted, at_most=True)
+def at_most(title: str, measured: float | Callable[[], float], unit: str, wanted: float) -> Measurement:
+    """Compare with an upper limit. A measurement given as a function may fail without ending its suite."""
+    return _compare(title, measured, unit, wanted, at_most=True)
 
 
-def at_least(what: str, measured: float | Callable[[], float], unit: str, wanted: float) -> Measurement:
-    """A promise to reach. A measurement given as a function may fail without ending its suite."""
-    return _compare(what, measured, unit, wanted, at_most=False)
+def at_least(title: str, measured: float | Callable[[], float], unit: str, wanted: float) -> Measurement:
+    """Compare with a lower limit. A measurement given as a function may fail without ending its suite."""
+    return _compare(title, measured, unit, wanted, at_most=False)
 
 
 def _compare(
-    what: str, measured: float | Callable[[], float], unit: str, wanted: float, *, at_most: bool
+    title: str, measured: float | Callable[[], float], unit: str, wanted: float, *, at_most: bool
 ) -> Measurement:
     try:
         value = measured() if callable(measured) else measured
     except Exception as error:
-        return Measurement(what, math.nan, unit, wanted, at_most, describe(error))
-    return Measurement(what, value, unit, wanted, at_most)
+        return Measurement(title, math.nan, unit, wanted, at_most, describe(error))
+    return Measurement(title, value, unit, wanted, at_most)
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line: its type, and the last line of its message that says anything."""
+    """Return an exception as one line: its type and the last non-empty line of its message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, WrongResult):
         return " ".join(lines)
@@ -86,7 +86,7 @@ def describe(error: BaseException) -> str:
 
 
 def describe_exit(code: int | None) -> str:
-    """How a process ended, from its exit code, which is negative for a signal."""
+    """Describe how a process ended. Its exit code is negative for a signal."""
     if code is None or code >= 0:
         return f"its process ended with exit code {code}"
     name = signal.Signals(-code).name
@@ -95,16 +95,19 @@ def describe_exit(code: int | None) -> str:
 
 
 def seconds(run: Callable[[], object], repeats: int = 5) -> float:
-    """The best of a few runs, after one to warm up: what the machine can do when left alone."""
+    """Return the minimum over a few runs after a warm-up run.
+
+    The minimum is the least affected by other programs on the machine.
+    """
     run()
     return min(_time(run) for _ in range(repeats))
 
 
 def ratio(slow: Callable[[], object], fast: Callable[[], object], repeats: int = 5) -> float:
-    """How many times as long `slow` takes as `fast`: the median over pairs of runs in turn.
+    """Return the time of `slow` relative to `fast`: the median over alternating pairs of runs.
 
-    Both are warmed up before every timed run, so that neither finds the caches full of the other's data. The
-    order within a pair alternates, so that a machine that gets slower or faster favours neither.
+    Both are warmed up before every timed run, because the other one fills the caches with its data. The order
+    within a pair alternates, so that a gradual change of the machine's speed affects both equally.
     """
     pairs: list[float] = []
     started = time.perf_counter()
@@ -123,7 +126,7 @@ def _time(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def require(agreement: bool, what: str) -> None:
-    """No number is printed for a computation that is wrong."""
+def require(agreement: bool, title: str) -> None:
+    """Raise an error if the computation is wrong, so that no number is printed for it."""
     if not agreement:
-        raise WrongResult(f"not timed, because it is wrong: {what}")
+        raise WrongResult(f"not timed, because it is wrong: {title}")

@@ -1,4 +1,4 @@
-"""Run suites of measurements, each in a process of its own, so that one that fails or dies ends no other."""
+"""Run suites of measurements in separate processes, so that a suite that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from benchmarks._base import Failure, Line, attempt, describe_exit
 
 
 def run_suite(module: str) -> Iterator[Line]:
-    """The lines of a suite as they are measured; if it raises or its process dies, a `Failure` as the last.
+    """Yield the lines of a suite as they are measured, and a `Failure` if it raises or its process dies.
 
     `module` is the importable name of a module with a generator `measure()`.
     """
-    # A fresh interpreter: threads of torch, settings and memory of one suite do not reach the next.
+    # Spawn starts a new interpreter, so that torch's threads, settings and memory do not affect other suites.
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(module, sender))
@@ -33,7 +33,7 @@ def run_suite(module: str) -> Iterator[Line]:
 
 
 def _measure(module: str, sender: Connection) -> None:
-    """In the process of the suite: send its lines, then None."""
+    """Send the lines of the suite, then None. Runs in the process of the suite."""
     for line in attempt(_rest(module), lambda: import_module(module).measure()):
         sender.send(line)
     sender.send(None)

@@ -1,4 +1,4 @@
-"""Report cards of a function of one's own, in CPU seconds against what importing torch takes."""
+"""CPU time of the cards of user functions, relative to the CPU time of importing torch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def looped(q, k, v):
         rows.append((q[..., t, None, :] @ state)[..., 0, :])
     return torch.stack(rows, dim=-2).to(out)
 """
-"""Functions that only look back: scores, scores by which far tokens fade, and a recurrence token by token."""
+"""Functions that are always causal: scores, scores that decay with distance, and a recurrence over tokens."""
 FADING = """
 import torch
 
@@ -51,22 +51,22 @@ def alibi(q, k, v, causal=False):
     logits = q @ k.mT - (slopes[:, None, None] * (i - j).abs()).to(q.dtype)
     return (logits.masked_fill(j > i, -torch.inf) if causal else logits).softmax(-1) @ v
 """
-"""To which places matter, so that every draw has one of its own: the dearest of all."""
+"""A mechanism that depends on positions, so that every draw has its own position: the most expensive case."""
 CARDS = {
     "mine:attend": "",
-    "fading:alibi": ", to which places matter",
-    "back:masked": ", which only looks back",
-    "back:looped": ", which only looks back",
-    "back:forgets": ", which only looks back",
+    "fading:alibi": ", which depends on positions",
+    "back:masked": ", which is always causal",
+    "back:looped": ", which is always causal",
+    "back:forgets": ", which is always causal",
 }
-"""Mechanisms whose whole card is promised in 60 seconds, and what is special about them."""
+"""Mechanisms whose complete card must take at most 60 seconds, and their special properties."""
 IMPORTS = "import torch, torch.func, numpy, scipy.special"
 IMPORT_SECONDS = 2.0
-"""What these take of a processor where the contract alone is promised in 10 seconds, and a card in 60."""
+"""CPU time of these imports on the machine for which the limits are 10 s (contract) and 60 s (card)."""
 
 
 def measure() -> Iterator[Measurement]:
-    """All lines of this file."""
+    """Yield the measurements of this file."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "mine.py").write_text(OWN)
         (Path(folder) / "back.py").write_text(LOOKING_BACK)
@@ -94,7 +94,7 @@ def _assess(folder: str, *words: str, mechanism: str = "mine:attend") -> float:
 
 
 def cpu_seconds(folder: str, program: str, *words: str) -> float:
-    """What a program that must not fail takes of the processors, in a process of its own."""
+    """Return the CPU seconds of a new process that runs a program, and require that it succeeds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-c", program, *words], cwd=folder, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""The exact and the certified engine."""
+"""The engines `closed` and `certified`."""
 
 from __future__ import annotations
 
@@ -21,44 +21,46 @@ FIXED = {"m": 12, "a0": "0.01", "b": "0.2", "c": "0.1"}
 
 
 def measure() -> Iterator[Line]:
-    """All lines of this file."""
+    """Yield the measurements of this file."""
     yield from attempt("exact map of 1,000,000 points, d=1002, n=1e3..1e18", whole_map)
-    yield at_most("a point at n=1e18 over one at n=1e3", slower_at_large_n, "x", 1.2)
-    yield at_most("a point at d=1,000,002 over one at d=102", slower_at_large_d, "x", 2.0)
+    yield at_most("a point at n=1e18 relative to one at n=1e3", slower_at_large_n, "x", 1.2)
+    yield at_most("a point at d=1,000,002 relative to one at d=102", slower_at_large_d, "x", 2.0)
     for d, limit in ((102, 50.0), (10_002, 1000.0)):
         yield at_most(f"certified verdict, d={d:,}", partial(certified_milliseconds, d), "ms", limit)
 
 
 def whole_map() -> Iterator[Measurement]:
-    """A large map, and one of its points against a literal verdict."""
+    """Time a large map, and one of its points relative to a literal verdict."""
     grid = plane(1002, 1e3, 1e18)
     check_against_certified(grid)
     whole = seconds(lambda: compute(grid))
     yield at_most("exact map of 1,000,000 points, d=1002, n=1e3..1e18", whole, "s", 0.6)
     points = ratio(literal_dense_verdict, lambda: compute(grid))
-    yield at_least("one literal dense verdict, n=2000 d=202, over one point", points * SIDE**2, "x", 5e5)
+    yield at_least(
+        "one literal dense verdict, n=2000 d=202, relative to one point", points * SIDE**2, "x", 5e5
+    )
 
 
 def slower_at_large_n() -> float:
-    """How the time of a point grows with n."""
+    """Return the time of a point at large n relative to small n."""
     small, large = (plane(1002, n, n * 1.01) for n in (1e3, 1e18))
     return ratio(lambda: compute(large), lambda: compute(small))
 
 
 def slower_at_large_d() -> float:
-    """How the time of a point grows with d."""
+    """Return the time of a point at large d relative to small d."""
     narrow, wide = (plane(d, 1e6, 1e18) for d in (102, 1_000_002))
     return ratio(lambda: compute(wide), lambda: compute(narrow))
 
 
 def certified_milliseconds(d: int) -> float:
-    """The time of one certified verdict."""
+    """Return the time of one certified verdict."""
     point = Spike.read({**FIXED, "a1": "1.2", "d": d, "n": 1000 * (d - 2)})
     return 1000 * seconds(lambda: certified.solve(point, Softmax()))
 
 
 def plane(d: int, low: float, high: float) -> Grid:
-    """A map over a1 and n, n rounded to multiples of d-2."""
+    """Return a grid over a1 and n, with n rounded to multiples of d-2."""
     steps = np.linspace(math.log10(low), math.log10(high), SIDE)
     n = [max(1, round(10**x / (d - 2))) * (d - 2) for x in steps]
     a1 = [Fraction(1, 2) + Fraction(i, SIDE - 1) for i in range(SIDE)]
@@ -66,14 +68,14 @@ def plane(d: int, low: float, high: float) -> Grid:
 
 
 def compute(grid: Grid) -> closed.ProbabilityGrid:
-    """The map itself."""
+    """Compute all probabilities of a grid."""
     found = closed.evaluate(Spike, Softmax(), grid)
     _ = found.distinguish
     return found
 
 
 def check_against_certified(grid: Grid) -> None:
-    """A hundred points of the map against exact fractions."""
+    """Compare a hundred points of the map with exact fractions."""
     found, pick = compute(grid), random.Random(0)
     for _ in range(100):
         index = pick.randrange(SIDE), pick.randrange(SIDE)
@@ -83,7 +85,7 @@ def check_against_certified(grid: Grid) -> None:
 
 
 def literal_dense_verdict() -> tuple[bool, bool]:
-    """The definition in NumPy, with its n-by-n matrix, for D0 and D1."""
+    """Compute the definition in NumPy, with its n-by-n matrix, for D0 and D1."""
     n, d, m = 2000, 202, 12
     rng = np.random.default_rng(0)
     signs = 2.0 * rng.integers(0, 2, (m, d)) - 1

@@ -1,4 +1,4 @@
-"""What a Dask cluster costs beyond the computing itself."""
+"""Overhead of a Dask cluster over the computation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ c = 0.1
 
 
 def measure() -> Iterator[Measurement]:
-    """All lines of this file; one small sweep first, so that every worker has loaded its code."""
+    """Yield the measurements of this file. A small sweep first makes every worker load the code."""
     before, warm, plan = dict(os.environ), read_plan(PLAN.format(count=20)), read_plan(PLAN.format(count=250))
     options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
@@ -51,16 +51,14 @@ def measure() -> Iterator[Measurement]:
         taken = swept(plan, store, cluster)
         check_against_cells(plan, store)
         computing = float(frame(store)["seconds"].sum()) / WORKERS
-    os.environ.clear()  # Dask's nannies set threads for the process they are in
+    os.environ.clear()  # Dask's nannies set thread variables in this process
     os.environ.update(before)
     overhead = 1000 * (taken - computing) / plan.count
-    yield at_most(
-        f"a Dask cluster over the computing alone, {plan.count:,} exact cells", overhead, "ms/cell", 5.0
-    )
+    yield at_most(f"overhead of a Dask cluster, {plan.count:,} exact cells", overhead, "ms/cell", 5.0)
 
 
 def swept(plan: Plan, store: Store, cluster: LocalCluster) -> float:
-    """Seconds that a sweep takes once it is connected, storing included."""
+    """Return the seconds of a sweep after it is connected, including storage."""
     with closing(DaskExecutor(cluster.scheduler_address)) as executor:
         start = time.perf_counter()
         done = run(plan, store, executor)
@@ -70,12 +68,12 @@ def swept(plan: Plan, store: Store, cluster: LocalCluster) -> float:
 
 
 def check_against_cells(plan: Plan, store: Store) -> None:
-    """Every fiftieth cell, computed here."""
+    """Compare every fiftieth cell with a computation in this process."""
     stored = dict(frame(store).select("id", "distinguish").iter_rows())
     for _, cell in list(plan)[::50]:
         ((found,),) = cell.run([cell], get_environment())
         assert isinstance(found, CellResult)
         require(
-            isinstance(found, CellResult) and stored[cell.id] == found.found["distinguish"],
+            isinstance(found, CellResult) and stored[cell.id] == found.findings["distinguish"],
             f"the sweep on a cluster at {cell.parameters}",
         )

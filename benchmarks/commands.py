@@ -1,4 +1,4 @@
-"""The command line as a user waits for it."""
+"""Wall time of commands."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ AT_ONCE = (
     ("list mechanisms", CLOSED_FORM, 2.0),
     ("--help", "typer, rich.table", 2.0),
 )
-"""Commands, against a Python that only imports what is named, and how many times as long they may take."""
+"""Commands, modules that a Python process imports for comparison, and the largest ratio of the times."""
 
 
 def measure() -> Iterator[Measurement]:
-    """All lines of this file."""
+    """Yield the measurements of this file."""
     for command, modules, wanted in AT_ONCE:
         taken = partial(ratio, partial(separatrix, *command.split()), partial(python, f"import {modules}"))
         yield at_most(f"separatrix {command.removesuffix(POINT)}", taken, "times the imports", wanted)
@@ -33,12 +33,12 @@ def measure() -> Iterator[Measurement]:
 
 
 def separatrix(*words: str) -> None:
-    """Run it in a process of its own."""
+    """Run a command of Separatrix in a new process."""
     python("from separatrix.cli import main; main()", *words)
 
 
 def python(program: str, *words: str) -> None:
-    """Run a program that must not fail."""
+    """Run a Python program and require that it succeeds."""
     done = subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
     )
@@ -46,7 +46,7 @@ def python(program: str, *words: str) -> None:
 
 
 def seconds_once(folder: str) -> float:
-    """One cold run, as a reader of the README has it."""
+    """Return the time of one run without warm-up, like that of a reader of the README."""
     start = time.perf_counter()
     separatrix("reproduce", "--out", folder)
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""How often a 95% interval holds the truth: every construction, by every engine that samples."""
+"""Coverage of 95% intervals, for every construction and every sampling engine."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ POINTS: tuple[tuple[str, dict[str, object], str], ...] = (
     ("rough", ROUGH, "softmax"),
     ("rough", {**ROUGH, "n": 20, "m": 3, "noise": "0.05"}, "window:size=3"),
 )
-"""Points at which the answer is neither nearly sure nor nearly impossible."""
+"""Points with a P that is neither close to 0 nor close to 1."""
 
 
 def measure() -> Iterator[Line]:
-    """A line for every point and engine: the least coverage, over all draws and stopping early."""
+    """Yield the smaller coverage of `WAYS` for every point and engine."""
     require({name for name, _, _ in POINTS} == set(CONSTRUCTIONS), "not every construction is sampled")
     for name, values, spelled in POINTS:
-        what = f"95% intervals that hold P: {name}, {spelled}"
-        yield from attempt(what, partial(_coverages, what, name, values, spelled))
+        title = f"95% intervals that contain P: {name}, {spelled}"
+        yield from attempt(title, partial(_coverages, title, name, values, spelled))
 
 
-def _coverages(what: str, name: str, values: dict[str, object], spelled: str) -> Iterator[Measurement]:
-    """The lines of one point."""
+def _coverages(title: str, name: str, values: dict[str, object], spelled: str) -> Iterator[Measurement]:
+    """Yield the measurements of one point."""
     point, mechanism = construction_named(name).read(values), mechanism_named(spelled)
     truth = _truth(point, mechanism)
-    require(0.02 < truth < 0.98, f"{name}: P = {truth:.3g} is nearly sure")
+    require(0.02 < truth < 0.98, f"{name}: P = {truth:.3g} is too close to 0 or 1")
     for engine in ("dense", "grouped"):
         if engine == "grouped" and not (point.has_groups and mechanism.takes_counts):
             continue
         covered = 100 * _coverage(point, mechanism, engine, truth)
-        yield at_least(f"{what}, {engine} (P = {truth:.3f})", covered, "%", 93.0)
+        yield at_least(f"{title}, {engine} (P = {truth:.3f})", covered, "%", 93.0)
 
 
 def _truth(point: Construction, mechanism: Mechanism) -> float:
-    """By exact fractions, or over all places and signs."""
+    """Return P by exact fractions, or by enumeration of all positions and signs."""
     try:
         return certified.solve(point, mechanism).distinguish
     except EngineRefusal:
         low, high = exhaustive.distinguish(point, mechanism)
-        require(low == high, f"{point.name}: a tie leaves the truth open")
+        require(low == high, f"{point.name}: P is undecided because of a tie")
         return low
 
 

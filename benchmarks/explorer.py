@@ -1,4 +1,4 @@
-"""The explorer: how soon it is there, how it follows a drag, many at once, and that its memory stays."""
+"""The explorer: start-up time, time of a frame, many clients at once, and memory after many requests."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from separatrix.web.app import STATIC
 CLIENTS = 50
 SECONDS = 20.0
 FRAMES, REST = 12, 3.0
-"""A person drags for so many frames, then looks at it for about so long."""
+"""A person drags for `FRAMES` frames, then pauses for about `REST` seconds."""
 REQUESTS, ASKING = 10_000, 8
-"""All requests for small maps, and how many ask at once."""
+"""The number of requests for small maps, and the number of simultaneous clients."""
 CELLS = "application/vnd.separatrix.cells"
 
 
 @contextmanager
 def serving() -> Iterator[tuple[int, int, float]]:
-    """The process, the port, and the seconds until it answers."""
+    """Start an explorer; yield its process, its port, and the seconds until it answers."""
     command = [sys.executable, "-P", "-c", "from separatrix.cli import main; main()"]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -53,14 +53,14 @@ def serving() -> Iterator[tuple[int, int, float]]:
 
 
 class Client:
-    """One person's connection."""
+    """The connection of one person."""
 
     def __init__(self, port: int, seed: int = 0) -> None:
         self.line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.random = random.Random(seed)
 
     def get(self, path: str) -> bytes:
-        """The answer, which must be one."""
+        """Return the body of a successful response."""
         self.line.request("GET", path, headers={"accept": CELLS})
         reply = self.line.getresponse()
         body = reply.read()
@@ -68,21 +68,21 @@ class Client:
         return body
 
     def frame(self) -> float:
-        """One frame of a drag, another each time: the seconds it took."""
+        """Request one frame of a drag, with new parameters each time, and return its seconds."""
         b = f"0.{self.random.randrange(10**6):06}1"
         start = time.perf_counter()
         self.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:64&n=1e3:1e18:64:log&b={b}")
         return time.perf_counter() - start
 
     def small_maps(self, count: int) -> None:
-        """So many maps, none asked for before."""
+        """Request `count` small maps with new parameters."""
         for _ in range(count):
             b = f"0.{self.random.randrange(10**9):09}1"
             self.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:4&n=1e3:1e18:4:log&b={b}")
 
 
 def measure() -> Iterator[Line]:
-    """Every promise of the explorer."""
+    """Yield all measurements of the explorer."""
     weight = sum(each.stat().st_size for each in STATIC.rglob("*") if each.suffix != ".txt")
     yield at_most("explorer: the whole page, all views", weight / 1000, "KB", 400)
     with serving() as (process, port, ready):
@@ -100,7 +100,7 @@ def _browsed(port: int) -> Iterator[Measurement]:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 900}, bypass_csp=True)  # to wait in it
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, bypass_csp=True)
         address = f"http://127.0.0.1:{port}"
         shown = []
         for _ in range(5):
@@ -108,18 +108,20 @@ def _browsed(port: int) -> Iterator[Measurement]:
             page.goto(address, wait_until="commit")
             page.get_by_text("P(tells apart)").first.wait_for()
             shown.append(page.evaluate("performance.now()"))
-        yield at_most("explorer: until the first screen says something", median(shown) / 1000, "s", 1)
+        yield at_most("explorer: until the first screen has content", median(shown) / 1000, "s", 1)
         frames = _dragged(page, address)
         yield at_most(
             "explorer: a frame of the drag, 64×64, two mechanisms, median", median(frames), "ms", 50
         )
-        yield at_most("explorer: the same, 95th percentile", quantiles(frames, n=20)[-1], "ms", 120)
+        yield at_most(
+            "explorer: a frame of the drag, 95th percentile", quantiles(frames, n=20)[-1], "ms", 120
+        )
         yield at_most("explorer: 400×400, two mechanisms", _fine(page, address), "ms", 400)
         browser.close()
 
 
 def _dragged(page: Any, address: str) -> list[float]:
-    """Milliseconds from request to pixels of every frame while a slider is dragged."""
+    """Return the milliseconds from request to drawing of every frame while a slider is dragged."""
     page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log")
     _wait(page, "performance.getEntriesByName('map-frame').length")
     slider = page.get_by_label("b, to drag")
@@ -130,7 +132,9 @@ def _dragged(page: Any, address: str) -> list[float]:
     page.mouse.down()
     page.evaluate("performance.clearMeasures()")
     for i in range(240):
-        page.mouse.move(box["x"] + box["width"] * i / 240, middle)  # no value twice: answers are kept
+        page.mouse.move(
+            box["x"] + box["width"] * i / 240, middle
+        )  # a new value each time, because results are cached
         page.wait_for_timeout(16)
     page.mouse.up()
     frames: list[float] = page.evaluate(
@@ -142,13 +146,13 @@ def _dragged(page: Any, address: str) -> list[float]:
 
 
 def _wait(page: Any, until: str) -> None:
-    """Wait until this is true on the page, whose policy lets no function be made of text."""
+    """Poll until a JavaScript expression is true on the page."""
     while not page.evaluate(until):
         page.wait_for_timeout(20)
 
 
 def _fine(page: Any, address: str) -> float:
-    """Milliseconds from request to pixels of the finest map, the median of a few."""
+    """Return the median milliseconds from request to drawing of the finest map."""
     dense = {"device_scale_factor": 2}  # so that the screen can show every cell
     page = page.context.browser.new_page(**dense, bypass_csp=True)
     times = []
@@ -161,11 +165,13 @@ def _fine(page: Any, address: str) -> float:
 
 
 def _at_once(port: int) -> Iterator[Measurement]:
-    """Many people at once: none is refused, and a frame is not much slower than for one alone."""
+    """Measure frames of many simultaneous people, of whom none may be refused, relative to one person."""
     alone = _people(port, 1, SECONDS / 2)
     together = _people(port, CLIENTS, SECONDS)
     times = median(together) / median(alone)
-    yield at_most(f"explorer: a frame with {CLIENTS} people at once, over one alone", times, "times", 10)
+    yield at_most(
+        f"explorer: a frame with {CLIENTS} people at once, relative to one person", times, "times", 10
+    )
 
 
 def _people(port: int, count: int, seconds: float) -> list[float]:
@@ -190,12 +196,12 @@ def _people(port: int, count: int, seconds: float) -> list[float]:
         each.start()
     for each in threads:
         each.join()
-    require(not failures, f"of {count} people at once, one got: {failures[:1]}")
+    require(not failures, f"of {count} people at once, one failed with: {failures[:1]}")
     return frames
 
 
 def _memory(process: int, port: int) -> Iterator[Measurement]:
-    """All memory of the server after many requests, over that after the first tenth of them."""
+    """Measure the server's memory after many requests relative to that after the first tenth of them."""
     clients = [Client(port, seed) for seed in range(ASKING)]
     resident = []
     with ThreadPoolExecutor(ASKING) as threads:
@@ -206,7 +212,7 @@ def _memory(process: int, port: int) -> Iterator[Measurement]:
 
 
 def _resident(process: int) -> int:
-    """Kilobytes that a process and all below it have to themselves."""
+    """Return the private kilobytes of a process and all its descendants."""
     below = [int(each) for task in _tasks(process) for each in (task / "children").read_text().split()]
     lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     own = sum(int(line.split()[1]) for line in lines if line.startswith("Private"))

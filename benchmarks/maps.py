@@ -1,4 +1,4 @@
-"""Maps as a user waits for them, once everything is loaded."""
+"""Time of maps, after all modules are loaded."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RANGE = {**FIXED, "a1": "0.5:1.5", "n": 10**6, "d": 102}
 
 
 def measure() -> Iterator[Measurement]:
-    """All lines of this file."""
-    for name, plane in (("a1 and n", OVER_A1), ("d and n, every n moved", OVER_D)):
+    """Yield the measurements of this file."""
+    for name, plane in (("a1 and n", OVER_A1), ("d and n, every n rounded", OVER_D)):
         yield at_most(f"map of {SIDE} by {SIDE} over {name}", partial(seconds_to_make, plane), "s", 1.0)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "map.html"
         yield at_most(
-            "the same over a1 and n, as a page",
+            "the map over a1 and n as an HTML page",
             lambda: seconds(lambda: write_map(make(OVER_A1), out), repeats=3),
             "s",
             2.0,
@@ -39,25 +39,25 @@ def measure() -> Iterator[Measurement]:
 
 
 def seconds_to_make(plane: dict[str, object]) -> float:
-    """The time of a map, after a comparison with certified values."""
+    """Return the time of a map after a comparison with certified values."""
     check_against_certified(make(plane))
     return seconds(lambda: make(plane), repeats=3)
 
 
 def seconds_of_boundary() -> float:
-    """The time of a boundary that is certified."""
+    """Return the time of a certified boundary."""
     (crossing,) = boundary("spike", "softmax", RANGE).crossings
     require(crossing.certified, "the boundary in a1")
     return seconds(lambda: boundary("spike", "softmax", RANGE), repeats=3)
 
 
 def make(plane: dict[str, object]) -> Map:
-    """The map itself."""
+    """Compute the map."""
     return maps.map("spike", ["softmax"], plane)
 
 
 def check_against_certified(found: Map) -> None:
-    """Fifty cells of the map against exact fractions."""
+    """Compare fifty cells of the map with exact fractions."""
     (asked,), (layer,), pick = found.questions, found.layers, random.Random(0)
     for _ in range(50):
         cell = pick.randrange(found.places.shape[0]), pick.randrange(found.places.shape[1])

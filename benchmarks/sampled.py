@@ -29,7 +29,7 @@ def kib(name):
     return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 verdict(2000)
-Path("/proc/self/clear_refs").write_text("5")  # forget the highest mark so far
+Path("/proc/self/clear_refs").write_text("5")  # reset the peak of resident memory
 before = kib("VmRSS:")
 found = verdict(int(sys.argv[1]))
 print(found.margin, (kib("VmHWM:") - before) / 1024)
@@ -37,14 +37,14 @@ print(found.margin, (kib("VmHWM:") - before) / 1024)
 
 
 def measure() -> Iterator[Measurement]:
-    """All lines of this file. Both sides compute both labels."""
-    yield at_least("full-width attention over a dense verdict, n=16,000 d=202 m=12", speed, "x", 6.0)
+    """Yield the measurements of this file. Both sides compute both labels."""
+    yield at_least("full-width attention relative to a dense verdict, n=16,000 d=202 m=12", speed, "x", 6.0)
     yield at_most("peak extra memory of that verdict", lambda: peak(16_000), "MiB", 300.0)
     yield at_most("peak extra memory at n=65,000, completed", lambda: peak(65_000), "MiB", 600.0)
 
 
 def speed() -> float:
-    """How many times as long attention at full width takes as a verdict that is right."""
+    """Return the time of attention at full width relative to a correct verdict."""
     check_against_certified()
     point = Spike.read({**POINT, "n": 16_000})
     tokens = [point.matrix(label, 0, torch.float32)[None, None] for label in (0, 1)]
@@ -55,12 +55,12 @@ def speed() -> float:
 
 
 def verdict(n: int) -> dense.Outcome:
-    """One draw of the reader on both labels, in float32; n is rounded to whole blocks."""
+    """Compute one draw of the reader on both labels in float32; n is rounded down to whole blocks."""
     return dense.solve(Spike.read({**POINT, "n": n // 200 * 200}), Softmax(), ONE_READER)
 
 
 def peak(n: int) -> float:
-    """MiB above what a small verdict needs, in a process of its own."""
+    """Return the additional MiB over a small verdict, measured in a new process."""
     done = subprocess.run([sys.executable, "-c", PEAK, str(n)], capture_output=True, text=True, check=True)
     margin, extra = map(float, done.stdout.split())
     require(math.isclose(margin, 1.2, rel_tol=0.01), f"the dense margin at n={n}")
@@ -68,7 +68,7 @@ def peak(n: int) -> float:
 
 
 def check_against_certified() -> None:
-    """The dense engine's interval holds the certified value, and so does its margin."""
+    """Require that the dense engine's interval contains the certified P, and that the margins agree."""
     point = Spike.read({**POINT, "n": 1600, "a1": "0.7"})
     truth = certified.solve(point, Softmax())
     found = dense.solve(point, Softmax(), Sampling(draws=400, confidence=0.999, dtype="float32"))

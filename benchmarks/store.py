@@ -1,4 +1,4 @@
-"""A store of a million cells: adding to it, and asking it."""
+"""A store of a million cells: time of queries and of additions, and memory of commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from separatrix.sweeps.verdict_cells import DrawSettings, VerdictCell
 
 CELLS = 1_000_000
 MAX_SLOWDOWN = 4.0
-"""Verifying every row, and exact comparison of numbers, may cost this much."""
+"""The largest slowdown by the verification of every row and the exact comparison of numbers."""
 AT_ONCE, BATCH = 100_000, 2000
 FEW, MANY = 3000, 300_000
 HERE = Environment("here", {"python": "3.11"})
@@ -35,30 +35,30 @@ QUERIES = {
     "seed=3": (CELLS // 100, "seed = 3"),
     "n=1e3:5e5 verdict=undecided": (CELLS // 100, f"{N} BETWEEN 1e3 AND 5e5 AND verdict = 'undecided'"),
 }
-"""Conditions, the number of cells that meet them, and the same conditions for plain sqlite3."""
+"""Conditions, the number of cells that satisfy them, and the same conditions in SQL."""
 
 
 def measure() -> Iterator[Line]:
-    """All lines of this file."""
-    yield from attempt(f"asking and adding to {CELLS:,} cells", speed)
+    """Yield the measurements of this file."""
+    yield from attempt(f"queries on and additions to {CELLS:,} cells", speed)
     yield from attempt(f"memory of commands over {MANY:,} cells", memory)
 
 
 def speed() -> Iterator[Measurement]:
-    """Conditions on a large store, and cells added to it."""
+    """Time queries on a large store and additions to it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.db"
         store = open_store(f"sqlite:///{path}", create=True)
         fill(store)
         for query, (count, condition) in QUERIES.items():
             slowdown = partial(compare_with_sqlite, store, path, query, count, condition)
-            what = f"results {query} of {CELLS:,} cells against plain sqlite3"
-            yield at_most(what, slowdown, "times", MAX_SLOWDOWN)
+            title = f"results {query} of {CELLS:,} cells against plain sqlite3"
+            yield at_most(title, slowdown, "times", MAX_SLOWDOWN)
         yield at_most(f"adding a cell to {CELLS:,}", lambda: microseconds_added(store), "µs", 100.0)
 
 
 def compare_with_sqlite(store: Store, path: Path, query: str, count: int, condition: str) -> float:
-    """The time of `results` over that of the same query in plain sqlite3, which verifies nothing.
+    """Return the time of `results` relative to the same query in plain sqlite3, which verifies nothing.
 
     Both must find `count` cells.
     """
@@ -73,29 +73,29 @@ def compare_with_sqlite(store: Store, path: Path, query: str, count: int, condit
 
 
 def memory() -> Iterator[Measurement]:
-    """What commands need for a large store, over what they need for a small one."""
+    """Measure the memory of commands for a large store relative to a small one."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {count: Path(folder) / f"{count}.db" for count in (FEW, MANY)}
         for count, path in paths.items():
             fill(open_store(str(path), create=True), count)
         for words in ("results", "results --csv", "results --json", "results --out results.parquet"):
-            what = f"memory of {words} over {MANY:,} cells against {FEW:,}"
-            yield at_most(what, partial(growth, words, paths, folder), "times", 1.5)
+            title = f"memory of {words} over {MANY:,} cells against {FEW:,}"
+            yield at_most(title, partial(growth, words, paths, folder), "times", 1.5)
         for path in paths.values():
             gather(open_store(str(path)))
         for words in ("report", "compare 1 2"):
-            what = f"memory of {words} over {MANY:,} cells against {FEW:,}"
-            yield at_most(what, partial(growth, words, paths, folder), "times", 2.0)
+            title = f"memory of {words} over {MANY:,} cells against {FEW:,}"
+            yield at_most(title, partial(growth, words, paths, folder), "times", 2.0)
 
 
 def growth(words: str, paths: dict[int, Path], folder: str) -> float:
-    """The peak memory of a command on the large store over that on the small one."""
+    """Return the peak memory of a command on the large store relative to the small one."""
     few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
     return many / few
 
 
 def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], CellResult]]:
-    """Cells of a grid of mechanisms, n and a1; past its end, of another grid."""
+    """Yield cells of a grid of mechanisms, n and a1, and beyond its end cells with other values of a1."""
     for number in range(first, last):
         place, mechanism = divmod(number, len(MECHANISMS))
         n, a1 = 1000 * (1 + place % 500), 100 + place // 500
@@ -129,7 +129,7 @@ def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], CellResu
 
 
 def fill(store: Store, count: int = CELLS) -> None:
-    """As a sweep does, but for large batches whose way to the disk is not waited for."""
+    """Add cells as a sweep does, but in large batches and without waiting for the disk."""
 
     def hurry(connection: Any, _: object) -> None:
         connection.execute("PRAGMA synchronous = OFF")
@@ -142,7 +142,7 @@ def fill(store: Store, count: int = CELLS) -> None:
 
 
 def gather(store: Store) -> None:
-    """Two sweeps, each of all cells."""
+    """Record two sweeps, each with all cells."""
     ids = [id_ for (id_,) in store.select(select(schema.cells.c.id))]
     for name in ("first", "second"):
         number = store.begin_sweep(name, name, "")
@@ -157,11 +157,11 @@ most = lambda: next(line.split()[1] for line in open("/proc/self/status") if lin
 atexit.register(lambda: sys.stderr.write("\\n" + most()))
 main()
 """
-"""`separatrix`, with the most memory it took as its last words."""
+"""Runs `separatrix` and writes its peak memory in kB as the last line of stderr."""
 
 
 def peak(path: Path, count: int, words: list[str], folder: str) -> float:
-    """The most memory that a command takes, in a process of its own."""
+    """Return the peak memory of a command in kB, measured in a new process."""
     command = [sys.executable, "-c", PROGRAM, *words, "--store", str(path)]
     with (Path(folder) / "out").open("wb") as out:
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, cwd=folder, text=True, check=False)
@@ -172,7 +172,7 @@ def peak(path: Path, count: int, words: list[str], folder: str) -> float:
 
 
 def microseconds_added(store: Store, batches: int = 5) -> float:
-    """For each cell of the best of a few batches, committed for good."""
+    """Return the microseconds per cell of the fastest of a few batches, including the commit."""
     best = float("inf")
     for number in range(batches):
         more = list(cells(CELLS + BATCH * number, CELLS + BATCH * (number + 1)))

@@ -1,4 +1,4 @@
-"""Sweeps: what they cost beside the computing, what a second worker brings, and a large one as a whole."""
+"""Sweeps: overhead per cell, speed-up by a second worker, and time and memory of a large sweep."""
 
 from __future__ import annotations
 
@@ -59,22 +59,22 @@ parameters = { a1 = "0.5:1.5:250", n = "1e3:1e18:200:log" }
 
 
 def measure() -> Iterator[Line]:
-    """All lines of this file."""
+    """Yield the measurements of this file."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        yield at_most("local sweep, a cell beside its computing", lambda: overhead(folder), "ms", 1.0)
+        yield at_most("local sweep, overhead per cell", lambda: overhead(folder), "ms", 1.0)
         yield from attempt("two workers against one", lambda: two_workers(folder))
         yield from attempt("100,000 exact cells", lambda: large_sweep(folder))
 
 
 def overhead(folder: Path) -> float:
-    """Milliseconds that a cell takes beside its computing."""
+    """Return the milliseconds per cell in addition to its computation."""
     wall, computed, cells, _ = swept(CHEAP, 2, folder / "cheap.db")
     return 1e3 * (wall - computed / 2) / cells
 
 
 def two_workers(folder: Path) -> Iterator[Measurement]:
-    """What a second worker brings."""
+    """Measure the speed-up by a second worker."""
     alone, _, _, mean = swept(DEAR, 1, folder / "one.db")
     both, _, _, _ = swept(DEAR, 2, folder / "two.db")
     require(mean >= 0.05, f"cells of {mean:.3f} s are too short to compare workers")
@@ -82,14 +82,14 @@ def two_workers(folder: Path) -> Iterator[Measurement]:
 
 
 def large_sweep(folder: Path) -> Iterator[Measurement]:
-    """A large sweep as a whole."""
-    taken, together = large(folder)
+    """Measure the time and memory of a large sweep."""
+    taken, peak = large(folder)
     yield at_most("100,000 exact cells planned, computed, stored", taken, "s", 60.0)
-    yield at_most("the same, resident in all its processes together", together / MIB, "MiB", 500.0)
+    yield at_most("100,000 exact cells, resident memory of all processes", peak / MIB, "MiB", 500.0)
 
 
 def swept(text: str, workers: int, file: Path) -> tuple[float, float, int, float]:
-    """Wall time once workers have begun, computing time of all cells, their number, and mean time."""
+    """Return the wall time after the workers have started; total time, number and mean time of the cells."""
     plan, store, executor = read_plan(text), open_store(str(file), create=True), LocalExecutor(workers)
     try:
         first = next(iter(plan))[1]
@@ -108,25 +108,25 @@ def swept(text: str, workers: int, file: Path) -> tuple[float, float, int, float
 
 
 def large(folder: Path) -> tuple[float, int]:
-    """Seconds of the whole command, and bytes of all its processes, what they share counted once."""
+    """Return the seconds of the command and the peak bytes of its processes, shared memory counted once."""
     (folder / "large.toml").write_text(LARGE)
     command = [sys.executable, "-c", "from separatrix.cli import main; main()", "sweep", "large.toml"]
     start = time.perf_counter()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
-    together = 0
+    peak = 0
     while process.poll() is None:
-        together = max(together, sum(map(memory, session(process.pid))))
+        peak = max(peak, sum(map(memory, session(process.pid))))
         time.sleep(0.5)
     taken = time.perf_counter() - start
     require(process.returncode == 0, "the large sweep failed")
     require(
         frame(open_store(str(folder / "results.db")))["id"].n_unique() == 100_000, "some cells are missing"
     )
-    return taken, together
+    return taken, peak
 
 
 def session(leader: int) -> list[int]:
-    """The processes that a command has started, and itself."""
+    """Return the process identifiers of a session: a command and the processes that it started."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(ProcessLookupError):
@@ -136,7 +136,7 @@ def session(leader: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Resident bytes of a process; of what it has together with others, its share."""
+    """Return the resident bytes of a process, with its proportional share of shared memory."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))

@@ -1,4 +1,4 @@
-"""How the documentation site is built: `make site`, and with warnings as errors by `make lint`."""
+"""Configuration of the documentation site: `make site`; in `make lint`, warnings are errors."""
 
 import sys
 from pathlib import Path

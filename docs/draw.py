@@ -1,8 +1,8 @@
-"""Draw the pictures of docs/gallery.md again, by the commands that stand beside them.
+"""Draw the pictures of docs/gallery.md with the commands shown next to them.
 
-python docs/draw.py                  all of them, which takes an hour
-python docs/draw.py bits boundary    those two
-python docs/draw.py --into folder …  in another folder than this checkout
+python docs/draw.py                  all pictures, which takes an hour
+python docs/draw.py bits boundary    two of them
+python docs/draw.py --into FOLDER …  into another folder than this checkout
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PICTURE = re.compile(r"```console\n((?:\$ [^\n]+\n)+)```\n\n!\[[^\]]*\]\(([^)]+)\)")
-"""Commands, and the picture that they make."""
+"""Commands followed by the picture that they draw."""
 SEPARATRIX = ("-c", "from separatrix.cli import main; main()")
 
 
 def pictures() -> dict[str, tuple[str, list[str]]]:
-    """For the name of each picture its file, below `docs`, and the commands."""
-    found = PICTURE.findall((ROOT / "docs" / "gallery.md").read_text())
+    """Return, for the name of each picture, its file below `docs` and its commands."""
+    matches = PICTURE.findall((ROOT / "docs" / "gallery.md").read_text())
     return {
-        Path(file).stem: (file, commands.strip().removeprefix("$ ").split("\n$ ")) for commands, file in found
+        Path(file).stem: (file, commands.strip().removeprefix("$ ").split("\n$ "))
+        for commands, file in matches
     }
 
 
 def draw(commands: list[str], folder: Path) -> None:
-    """Run commands in a folder: those of separatrix, scripts of this checkout, and copies."""
+    """Run commands of separatrix, Python scripts of this checkout, and `cp` in a folder."""
     for command in commands:
         program, *words = shlex.split(command)
         if program == "cp":
@@ -41,19 +42,19 @@ def draw(commands: list[str], folder: Path) -> None:
 
 
 def main() -> None:
-    known = pictures()
+    by_name = pictures()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(by_name))
     parser.add_argument("--into", type=Path, default=ROOT)
-    asked = parser.parse_args()
-    if unknown := [name for name in asked.names if name not in known]:
-        parser.error(f"{', '.join(unknown)}: the gallery has {', '.join(known)}")
-    for name in asked.names or known:
-        file, commands = known[name]
-        (asked.into / "docs" / file).parent.mkdir(parents=True, exist_ok=True)
-        draw(commands, asked.into)
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in by_name]:
+        parser.error(f"{', '.join(unknown)}: the gallery has {', '.join(by_name)}")
+    for name in arguments.names or by_name:
+        file, commands = by_name[name]
+        (arguments.into / "docs" / file).parent.mkdir(parents=True, exist_ok=True)
+        draw(commands, arguments.into)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw docs/explorer.png: the explorer's map as a browser shows it.
+"""Draw docs/explorer.png: a screenshot of the explorer's map.
 
 python docs/explorer_picture.py      needs Debian's chromium
 """
@@ -17,14 +17,14 @@ VIEW = "map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log#A=a1:0.9,n:1e
 
 
 def main() -> None:
-    """Start an explorer, look at it, end it."""
+    """Start an explorer, take a screenshot, and stop it."""
     program = [sys.executable, "-c", "from separatrix.cli import main; main()"]
-    served = subprocess.Popen(
+    server = subprocess.Popen(
         [*program, "explore", "--no-browser", "--port", "0"], stdout=subprocess.PIPE, text=True
     )
     try:
-        assert served.stdout is not None
-        address = served.stdout.readline().split()[-1]
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[-1]
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -37,8 +37,8 @@ def main() -> None:
             page.screenshot(path=OUT)
             browser.close()
     finally:
-        served.terminate()
-        served.wait()
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":

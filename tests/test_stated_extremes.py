@@ -232,7 +232,7 @@ def scores_at_300_digits() -> tuple[str, ...]:
 
 
 COMPUTED: tuple[tuple[Path, str, Callable[[], tuple[str, ...]]], ...] = (
-    (THEORY, r"the least m that suffices was ([\d.]+) log\(n/delta\) or less wherever", least_m),
+    (THEORY, r"the least m that suffices was ([\d.]+) log\(n/delta\) or less in all", least_m),
     (THEORY, r"At 10\^300 it is at most half as many scores again", scores_at_300_digits),
     (THEORY, r"each of the four failures has probability ([\d.]+) delta or less", failures_of_the_theorem),
     (THEORY, r"in a block that is large enough is from (\d+) to (10\^\d+), the latter", tokens_in_a_block),

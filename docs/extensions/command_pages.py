@@ -1,4 +1,4 @@
-"""Every command with its arguments and options, as the parser knows them."""
+"""The reference of commands, generated from the parser."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from separatrix.cli.application import app
 
 
 def commands() -> str:
-    """A section for each command, in the order of `separatrix --help`; groups have one for each of theirs."""
-    return "\n".join(_command(f"separatrix {name}", each) for name, each in get_command(app).commands.items())
+    """Return a section for each command in the order of `separatrix --help`, with its subcommands."""
+    top_level = get_command(app).commands
+    return "\n".join(_command(f"separatrix {name}", command) for name, command in top_level.items())
 
 
 def _command(path: str, command: Any, level: int = 2) -> str:
     context = command.make_context(path, [], resilient_parsing=True)
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     about, examples = _split(command.help or "")
-    described = [each.get_help_record(context) for each in command.get_params(context)]
-    rows = [record for record in described if record is not None and not record[0].endswith("--help")]
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    rows = [record for record in records if record is not None and not record[0].endswith("--help")]
     parts = [f"{'#' * level} {path}", about, f"```text\n{usage}\n```"]
     if rows:
-        parts += ["| | |\n|---|---|\n" + "\n".join(f"| `{name}` | {_cell(says)} |" for name, says in rows)]
+        parts += ["| | |\n|---|---|\n" + "\n".join(f"| `{name}` | {_cell(text)} |" for name, text in rows)]
     if examples:
-        parts += ["```console\n" + "\n".join(f"$ {each}" for each in examples) + "\n```"]
-    below = getattr(command, "commands", {})
-    parts += [_command(f"{path} {name}", each, level + 1) for name, each in below.items()]
+        parts += ["```console\n" + "\n".join(f"$ {example}" for example in examples) + "\n```"]
+    subcommands = getattr(command, "commands", {})
+    parts += [_command(f"{path} {name}", subcommand, level + 1) for name, subcommand in subcommands.items()]
     return "\n\n".join(parts) + "\n"
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """What a help text says, and its examples."""
+    """Split a help text into its description and its examples."""
     about, _, after = re.sub("^\b\n", "", text, flags=re.MULTILINE).partition("Example")
-    one_each = after.startswith("s:")
+    is_list = after.startswith("s:")  # "Examples:" has one per line, "Example:" is one command
     after = after.partition(":")[2]
-    examples = after.strip().splitlines() if one_each else [" ".join(after.split())]
-    return _plain(about.strip()), [each.strip() for each in examples if each.strip()]
+    examples = after.strip().splitlines() if is_list else [" ".join(after.split())]
+    return _plain(about.strip()), [example.strip() for example in examples if example.strip()]
 
 
 def _plain(text: str) -> str:
@@ -45,7 +46,7 @@ def _plain(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    said = " ".join(_plain(text).split())
-    return re.sub(r"\s*\[(required|default: .*|x.*)\]$", r" *(\1)*", said).replace(
+    line = " ".join(_plain(text).split())
+    return re.sub(r"\s*\[(required|default: .*|x.*)\]$", r" *(\1)*", line).replace(
         "(default: (", "(default: "
     )

@@ -1,4 +1,4 @@
-"""Docstrings are plain text with names in `backquotes`; here they become what autodoc reads."""
+"""Convert docstrings, which are plain text with names in `backquotes`, to reStructuredText for autodoc."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ CODE = re.compile(r"(`[^`]*`|\*\*[^*]+:\*\*)")
 
 
 def translate(app: Sphinx, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
-    """Escape what would be markup, and mark an indented block below a sentence as code."""
-    found: list[str] = []
+    """Escape markup characters, and mark an indented block after a paragraph as code."""
+    output: list[str] = []
     example = False
     for line in lines:
         indented = line.startswith("    ")
-        last = next((each for each in reversed(found) if each.strip()), "")
-        if not example and indented and found and not found[-1].strip() and not re.match(r"\s|- ", last):
-            found += [".. code-block:: python", ""]
+        last = next((text for text in reversed(output) if text.strip()), "")
+        if not example and indented and output and not output[-1].strip() and not re.match(r"\s|- ", last):
+            output += [".. code-block:: python", ""]
             example = True
         example = example and (indented or not line.strip())
         doctest = line.lstrip().startswith((">>>", "...")) or last.lstrip().startswith((">>>", "..."))
-        found.append(line if example or doctest else _escaped(line))
-    lines[:] = found
+        output.append(line if example or doctest else _escaped(line))
+    lines[:] = output
 
 
 def _escaped(line: str) -> str:

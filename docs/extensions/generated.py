@@ -1,4 +1,4 @@
-"""What pages take from the program itself: `<!-- generated: commands -->` becomes the text of the parser."""
+"""Replace placeholders in pages, such as `<!-- generated: commands -->`, by generated text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def page_of_the_root(name: str) -> str:
-    """A page that lies beside `docs`, without its title, its links as seen from `docs`."""
+    """Return a page of the root folder without its title, with links relative to `docs`."""
     text = (ROOT / name).read_text().split("\n", 1)[1]
     return re.sub(r"\]\((?!https?:|#|docs/)", "](../", text).replace("](docs/", "](")
 
@@ -39,14 +39,14 @@ PLACE = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
     def part(place: re.Match[str]) -> str:
         if place[1] not in PARTS:
-            raise ExtensionError(f"{page}: there is no generated part {place[1]}")
+            raise ExtensionError(f"{page}: unknown generated part {place[1]}")
         return PARTS[place[1]]()
 
     source[0] = PLACE.sub(part, source[0])
 
 
 def outdated(app: Sphinx, env: Any, *changes: set[str]) -> list[str]:
-    """The program may have changed since: such pages are read every time."""
+    """Return the pages with generated parts, which are always rebuilt: the program may have changed."""
     return [page for page in env.found_docs if PLACE.search(Path(env.doc2path(page)).read_text())]
 
 

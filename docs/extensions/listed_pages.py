@@ -1,4 +1,4 @@
-"""What `separatrix list` shows, as pages: constructions, mechanisms, tasks, claims and engines."""
+"""Pages with the content of `separatrix list`: constructions, mechanisms, tasks, claims and engines."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _construction(row: dict[str, Any]) -> str:
 def mechanisms() -> str:
     rows = sorted(catalog.list_mechanisms(), key=lambda row: row["family"])
     return "\n".join(
-        f"## {_heading(family)}\n\n" + "\n".join(_mechanism(row) for row in each)
-        for family, each in groupby(rows, key=lambda row: row["family"])
+        f"## {_heading(family)}\n\n" + "\n".join(_mechanism(row) for row in members)
+        for family, members in groupby(rows, key=lambda row: row["family"])
     )
 
 
@@ -63,7 +63,7 @@ def claims() -> str:
 
 
 def engines() -> str:
-    head = "| engine | what it is | draws signs | proves |\n|---|---|---|---|\n"
+    head = "| engine | description | draws signs | proves |\n|---|---|---|---|\n"
     return head + "\n".join(
         f"| `{row['name']}` | {row['title']} | {_yes(row['draws'])} | {_yes(row['proves'])} |"
         for row in catalog.list_engines()
@@ -79,7 +79,7 @@ def _facts(facts: dict[str, str]) -> str:
 
 
 def _try(commands: list[str]) -> str:
-    return "\n```console\n" + "\n".join(f"$ {each}" for each in commands) + "\n```\n"
+    return "\n```console\n" + "\n".join(f"$ {command}" for command in commands) + "\n```\n"
 
 
 def _code(names: list[str]) -> str:
@@ -91,18 +91,18 @@ def _heading(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Prose of the program as Markdown: what would be markup there is none here."""
+    """Convert plain text to Markdown: escape markup, and link sections of the theory and arXiv."""
     kept = re.split(r"(`[^`]*`)", text)
     plain = [part if part.startswith("`") else re.sub(r"([<*_|\[\]])", r"\\\1", part) for part in kept]
     linked = re.sub(
-        r"docs/theory\.md (\d+(?:\.\d+)?)", lambda found: f"theory {_section(found[1])}", "".join(plain)
+        r"docs/theory\.md (\d+(?:\.\d+)?)", lambda match: f"theory {_section(match[1])}", "".join(plain)
     )
     return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", linked)
 
 
 @cache
 def _anchors() -> dict[str, str]:
-    """For each section of the theory the name of its heading in the page."""
+    """Return the anchor of each numbered section of the theory."""
     text = (Path(__file__).parents[1] / "theory.md").read_text()
     titles = re.findall(r"^##+ ((\d+(?:\.\d+)?)\.? .*)$", text, re.MULTILINE)
     return {number: re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title, number in titles}

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers typeset by themselves: no script and no font from outside."""
+"""Render formulas as MathML, which browsers typeset without scripts or fonts from the network."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sphinx.util import logging
 
 SPACE = '<mspace width="0.17em"></mspace>'
 SPACED = re.compile(r"(<mo>&ApplyFunction;</mo>)(?=\s*<m(?:i|n|frac|sqrt|sub|sup)\b)")
-"""Before the argument of a function that has no brackets: log n."""
+"""Where a space belongs between a function and an argument without brackets, as in log n."""
 NUMBERED = re.compile(r"(</mn>)(?=\s*<mi>\w\w)")
-"""Between a number and a function: 3.48 log n."""
+"""Where a space belongs between a number and a function, as in 3.48 log n."""
 
 
 def inline(writer: Any, node: nodes.math) -> None:

@@ -1,4 +1,4 @@
-"""A built page loads nothing from elsewhere: scripts, styles, fonts and pictures are in the site."""
+"""Check that built pages load no scripts, styles, fonts or pictures from other sites."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def look(app: Sphinx, failed: Exception | None) -> None:
         return
     for file in sorted(Path(app.outdir).rglob("*")):
         pattern = {".html": LOADED, ".css": IN_STYLES}.get(file.suffix)
-        if pattern is not None and (found := pattern.search(file.read_text())):
-            logging.getLogger(__name__).warning("%s loads from elsewhere: %s", file.name, found[0])
+        if pattern is not None and (match := pattern.search(file.read_text())):
+            logging.getLogger(__name__).warning("%s loads from another site: %s", file.name, match[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

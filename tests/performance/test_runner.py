@@ -84,7 +84,7 @@ def test_a_line_that_fails_is_reported_with_its_promise_and_the_next_is_measured
     broken, wrong, fine = run_suite("suite_raising_in_a_line")
     assert isinstance(broken, Measurement)
     assert isinstance(wrong, Measurement)
-    assert (broken.what, broken.failure, broken.met) == (
+    assert (broken.title, broken.failure, broken.met) == (
         "broken line",
         "ZeroDivisionError: division by zero",
         False,
