@@ -40,7 +40,7 @@ def _mechanism(row: dict[str, Any]) -> str:
     facts = {"formula": f"`{row['formula']}`", "parameters": _code(row["parameters"])}
     facts["source"] = prose(row["source"])
     if more.get("extras"):
-        facts["takes beside q, k, v"] = _code(more["extras"])
+        facts["additional inputs"] = _code(more["extras"])
     return f"### {row['name']}\n\n{_facts(facts)}\n"
 
 
