@@ -46,9 +46,9 @@ def measure() -> Iterator[Measurement]:
         dask.config.set(settings()),
         LocalCluster(host="127.0.0.1", silence_logs="CRITICAL", **options) as cluster,
     ):
-        swept(warm, open_store(str(Path(folder) / "warm.db"), create=True), cluster)
+        time_sweep(warm, open_store(str(Path(folder) / "warm.db"), create=True), cluster)
         store = open_store(str(Path(folder) / "timed.db"), create=True)
-        taken = swept(plan, store, cluster)
+        taken = time_sweep(plan, store, cluster)
         check_against_cells(plan, store)
         computing = float(frame(store)["seconds"].sum()) / WORKERS
     os.environ.clear()  # Dask's nannies set thread variables in this process
@@ -57,7 +57,7 @@ def measure() -> Iterator[Measurement]:
     yield at_most(f"overhead of a Dask cluster, {plan.count:,} exact cells", overhead, "ms/cell", 5.0)
 
 
-def swept(plan: Plan, store: Store, cluster: LocalCluster) -> float:
+def time_sweep(plan: Plan, store: Store, cluster: LocalCluster) -> float:
     """Return the seconds of a sweep after it is connected, including storage."""
     with closing(DaskExecutor(cluster.scheduler_address)) as executor:
         start = time.perf_counter()
@@ -71,9 +71,7 @@ def check_against_cells(plan: Plan, store: Store) -> None:
     """Compare every fiftieth cell with a computation in this process."""
     stored = dict(frame(store).select("id", "distinguish").iter_rows())
     for _, cell in list(plan)[::50]:
-        ((found,),) = cell.run([cell], get_environment())
-        assert isinstance(found, CellResult)
-        require(
-            isinstance(found, CellResult) and stored[cell.id] == found.findings["distinguish"],
-            f"the sweep on a cluster at {cell.parameters}",
-        )
+        ((result,),) = cell.run([cell], get_environment())
+        assert isinstance(result, CellResult)
+        agrees = stored[cell.id] == result.findings["distinguish"]
+        require(agrees, f"the sweep on a cluster at {cell.id}")

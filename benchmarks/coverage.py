@@ -74,10 +74,10 @@ def _truth(point: Construction, mechanism: Mechanism) -> float:
 
 def _coverage(point: Construction, mechanism: Mechanism, engine: str, truth: float) -> float:
     shares = []
-    for how in WAYS.values():
-        found = (
-            solve(point, mechanism, engine, Sampling(how.draws, seed, decide=how.decide)).interval
+    for sampling in WAYS.values():
+        intervals = (
+            solve(point, mechanism, engine, Sampling(sampling.draws, seed, decide=sampling.decide)).interval
             for seed in range(SEEDS)
         )
-        shares.append(sum(low <= truth <= high for low, high in found) / SEEDS)
+        shares.append(sum(low <= truth <= high for low, high in intervals) / SEEDS)
     return min(shares)

@@ -83,7 +83,7 @@ class Client:
 
 def measure() -> Iterator[Line]:
     """Yield all measurements of the explorer."""
-    weight = sum(each.stat().st_size for each in STATIC.rglob("*") if each.suffix != ".txt")
+    weight = sum(file.stat().st_size for file in STATIC.rglob("*") if file.suffix != ".txt")
     yield at_most("explorer: the whole page, all views", weight / 1000, "KB", 400)
     with serving() as (process, port, ready):
         yield at_most("explorer: until the server answers", ready, "s", 3)
@@ -138,8 +138,8 @@ def _dragged(page: Any, address: str) -> list[float]:
         page.wait_for_timeout(16)
     page.mouse.up()
     frames: list[float] = page.evaluate(
-        "performance.getEntriesByName('map-frame').filter((each) => each.detail.cells <= 4096)"
-        ".map((each) => each.duration)"
+        "performance.getEntriesByName('map-frame').filter((entry) => entry.detail.cells <= 4096)"
+        ".map((entry) => entry.duration)"
     )
     require(len(frames) > 40, f"only {len(frames)} frames were drawn while dragging")
     return frames
@@ -158,7 +158,7 @@ def _fine(page: Any, address: str) -> float:
     times = []
     for i in range(5):
         page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:400&n=1e3:1e18:400:log&b=0.2{i}")
-        drawn = "performance.getEntriesByName('map-frame').filter((each) => each.detail.cells === 160000)"
+        drawn = "performance.getEntriesByName('map-frame').filter((entry) => entry.detail.cells === 160000)"
         _wait(page, f"{drawn}.length")
         times.append(page.evaluate(f"{drawn}[0].duration"))
     return median(times)
@@ -192,10 +192,10 @@ def _people(port: int, count: int, seconds: float) -> list[float]:
             failures.append(error)
 
     threads = [threading.Thread(target=person, args=(i,)) for i in range(count)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     require(not failures, f"of {count} people at once, one failed with: {failures[:1]}")
     return frames
 
@@ -213,10 +213,10 @@ def _memory(process: int, port: int) -> Iterator[Measurement]:
 
 def _resident(process: int) -> int:
     """Return the private kilobytes of a process and all its descendants."""
-    below = [int(each) for task in _tasks(process) for each in (task / "children").read_text().split()]
+    children = [int(child) for task in _tasks(process) for child in (task / "children").read_text().split()]
     lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     own = sum(int(line.split()[1]) for line in lines if line.startswith("Private"))
-    return own + sum(_resident(each) for each in below)
+    return own + sum(_resident(child) for child in children)
 
 
 def _tasks(process: int) -> Iterator[Path]:

@@ -13,7 +13,6 @@ from benchmarks._base import Measurement, at_most, require, seconds
 from separatrix.analysis import maps
 from separatrix.analysis.maps import Map, boundary
 from separatrix.exact.engines import certified
-from separatrix.pages.maps import write_map
 
 SIDE = 400
 FIXED = {"m": 12, "a0": "0.01", "b": "0.2", "c": "0.1"}
@@ -30,7 +29,7 @@ def measure() -> Iterator[Measurement]:
         out = Path(folder) / "map.html"
         yield at_most(
             "the map over a1 and n as an HTML page",
-            lambda: seconds(lambda: write_map(make(OVER_A1), out), repeats=3),
+            lambda: seconds(lambda: make(OVER_A1).save(out), repeats=3),
             "s",
             2.0,
         )
@@ -47,7 +46,7 @@ def seconds_to_make(plane: dict[str, object]) -> float:
 def seconds_of_boundary() -> float:
     """Return the time of a certified boundary."""
     (crossing,) = boundary("spike", "softmax", RANGE).crossings
-    require(crossing.certified, "the boundary in a1")
+    require(crossing.is_certified, "the boundary in a1")
     return seconds(lambda: boundary("spike", "softmax", RANGE), repeats=3)
 
 
@@ -56,12 +55,12 @@ def make(plane: dict[str, object]) -> Map:
     return maps.map("spike", ["softmax"], plane)
 
 
-def check_against_certified(found: Map) -> None:
+def check_against_certified(plane: Map) -> None:
     """Compare fifty cells of the map with exact fractions."""
-    (asked,), (layer,), pick = found.questions, found.layers, random.Random(0)
+    (question,), (layer,), rng = plane.questions, plane.layers, random.Random(0)
     for _ in range(50):
-        cell = pick.randrange(found.places.shape[0]), pick.randrange(found.places.shape[1])
-        chosen = found.places.at(cell)
-        truth = certified.solve(asked.point(chosen), asked.mechanism(chosen))
+        cell = rng.randrange(plane.grid.shape[0]), rng.randrange(plane.grid.shape[1])
+        place = plane.grid.at(cell)
+        truth = certified.solve(question.point(place), question.mechanism(place))
         agree = math.isclose(layer.values[cell], truth.distinguish, rel_tol=1e-9, abs_tol=1e-300)
-        require(agree, f"the map at {chosen}")
+        require(agree, f"the map at {place}")

@@ -13,6 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from benchmarks._base import Measurement, at_least, at_most, ratio, require
 from separatrix.constructions.spike import Spike
 from separatrix.exact.engines import certified, dense
+from separatrix.exact.engines.outcome import Outcome
 from separatrix.exact.engines.sampling import Sampling
 from separatrix.mechanisms import Softmax
 
@@ -31,8 +32,8 @@ def kib(name):
 verdict(2000)
 Path("/proc/self/clear_refs").write_text("5")  # reset the peak of resident memory
 before = kib("VmRSS:")
-found = verdict(int(sys.argv[1]))
-print(found.margin, (kib("VmHWM:") - before) / 1024)
+outcome = verdict(int(sys.argv[1]))
+print(outcome.margin, (kib("VmHWM:") - before) / 1024)
 """
 
 
@@ -54,7 +55,7 @@ def speed() -> float:
     )
 
 
-def verdict(n: int) -> dense.Outcome:
+def verdict(n: int) -> Outcome:
     """Compute one draw of the reader on both labels in float32; n is rounded down to whole blocks."""
     return dense.solve(Spike.read({**POINT, "n": n // 200 * 200}), Softmax(), ONE_READER)
 
@@ -71,6 +72,6 @@ def check_against_certified() -> None:
     """Require that the dense engine's interval contains the certified P, and that the margins agree."""
     point = Spike.read({**POINT, "n": 1600, "a1": "0.7"})
     truth = certified.solve(point, Softmax())
-    found = dense.solve(point, Softmax(), Sampling(draws=400, confidence=0.999, dtype="float32"))
-    require(found.interval[0] <= truth.distinguish <= found.interval[1], "the dense estimate")
-    require(math.isclose(found.margin, truth.margin, rel_tol=1e-3), "the dense margin")
+    sampled = dense.solve(point, Softmax(), Sampling(draws=400, confidence=0.999, dtype="float32"))
+    require(sampled.interval[0] <= truth.distinguish <= sampled.interval[1], "the dense estimate")
+    require(math.isclose(sampled.margin, truth.margin, rel_tol=1e-3), "the dense margin")

@@ -69,26 +69,26 @@ def measure() -> Iterator[Line]:
 
 def overhead(folder: Path) -> float:
     """Return the milliseconds per cell in addition to its computation."""
-    wall, computed, cells, _ = swept(CHEAP, 2, folder / "cheap.db")
+    wall, computed, cells, _ = time_sweep(CHEAP, 2, folder / "cheap.db")
     return 1e3 * (wall - computed / 2) / cells
 
 
 def two_workers(folder: Path) -> Iterator[Measurement]:
     """Measure the speed-up by a second worker."""
-    alone, _, _, mean = swept(DEAR, 1, folder / "one.db")
-    both, _, _, _ = swept(DEAR, 2, folder / "two.db")
+    alone, _, _, mean = time_sweep(DEAR, 1, folder / "one.db")
+    both, _, _, _ = time_sweep(DEAR, 2, folder / "two.db")
     require(mean >= 0.05, f"cells of {mean:.3f} s are too short to compare workers")
     yield at_least(f"two workers against one, cells of {1e3 * mean:.0f} ms", alone / both, "x", 1.8)
 
 
 def large_sweep(folder: Path) -> Iterator[Measurement]:
     """Measure the time and memory of a large sweep."""
-    taken, peak = large(folder)
+    taken, peak = time_large_sweep(folder)
     yield at_most("100,000 exact cells planned, computed, stored", taken, "s", 60.0)
     yield at_most("100,000 exact cells, resident memory of all processes", peak / MIB, "MiB", 500.0)
 
 
-def swept(text: str, workers: int, file: Path) -> tuple[float, float, int, float]:
+def time_sweep(text: str, workers: int, file: Path) -> tuple[float, float, int, float]:
     """Return the wall time after the workers have started; total time, number and mean time of the cells."""
     plan, store, executor = read_plan(text), open_store(str(file), create=True), LocalExecutor(workers)
     try:
@@ -107,7 +107,7 @@ def swept(text: str, workers: int, file: Path) -> tuple[float, float, int, float
     return wall, float(seconds.sum()), len(seconds), float(seconds.sum()) / len(seconds)
 
 
-def large(folder: Path) -> tuple[float, int]:
+def time_large_sweep(folder: Path) -> tuple[float, int]:
     """Return the seconds of the command and the peak bytes of its processes, shared memory counted once."""
     (folder / "large.toml").write_text(LARGE)
     command = [sys.executable, "-c", "from separatrix.cli import main; main()", "sweep", "large.toml"]
@@ -115,7 +115,7 @@ def large(folder: Path) -> tuple[float, int]:
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
     peak = 0
     while process.poll() is None:
-        peak = max(peak, sum(map(memory, session(process.pid))))
+        peak = max(peak, sum(map(memory, session_processes(process.pid))))
         time.sleep(0.5)
     taken = time.perf_counter() - start
     require(process.returncode == 0, "the large sweep failed")
@@ -125,14 +125,14 @@ def large(folder: Path) -> tuple[float, int]:
     return taken, peak
 
 
-def session(leader: int) -> list[int]:
+def session_processes(leader: int) -> list[int]:
     """Return the process identifiers of a session: a command and the processes that it started."""
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         with suppress(ProcessLookupError):
             if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
-                found.append(int(entry.name))
-    return found
+                processes.append(int(entry.name))
+    return processes
 
 
 def memory(pid: int) -> int:
