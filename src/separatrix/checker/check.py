@@ -12,7 +12,7 @@ from separatrix.checker.certificate import Certificate, describe_threshold, read
 from separatrix.checker.constructions import ThresholdKey
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
-from separatrix.checker.probability import Enclosure, Probabilities, probabilities
+from separatrix.checker.probability import Enclosure, FiringProbabilities, probabilities
 from separatrix.checker.statement import verdict_statement
 
 WIDEST = Fraction(1, 10**20)
@@ -65,7 +65,7 @@ def check(document: object) -> Report:
     return Report(findings.verified, findings.failed, statement)
 
 
-def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> Probabilities:
+def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> FiringProbabilities:
     """Verify every statement of a parsed certificate; return the probabilities that follow."""
     findings.note(same_digest(document), "sha256")
     findings.note(certificate.model.increasing(), "that a pre-activation grows with the number of + blocks")
@@ -115,7 +115,7 @@ def _check_thresholds(certificate: Certificate, findings: Findings) -> None:
         findings.note(holds, f"the least count {least} of {describe_threshold(key)}")
 
 
-def _check_probabilities(certificate: Certificate, findings: Findings) -> Probabilities:
+def _check_probabilities(certificate: Certificate, findings: Findings) -> FiringProbabilities:
     """Check the fractions against the thresholds, the floats and the verdict against the fractions."""
     computed = probabilities(certificate.model, certificate.thresholds, certificate.m)
     for name, value in certificate.neuron.items():

@@ -25,7 +25,7 @@ TRIPLES: list[Signs] = list(product((1, -1), (1, -1), (1, -1)))
 
 
 @dataclass(frozen=True)
-class Row:
+class QueryLogits:
     """The logits of one kind of query row for the kinds of key.
 
     `own` is for keys in the row's own block, if this differs from the spike's block.
@@ -38,7 +38,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Model:
+class SpikeModel:
     """The spike's block and `blocks` others, all of `size` keys; each has a random sign.
 
     A key carries `a y_1` if it is the spike, `b` times the sign of its block, and `c y_d`.
@@ -50,7 +50,7 @@ class Model:
     b: Fraction
     c: Fraction
     tau: Fraction
-    rows: tuple[dict[str, Row], dict[str, Row]]
+    rows: tuple[dict[str, QueryLogits], dict[str, QueryLogits]]
 
     def increasing(self) -> bool:
         """Whether every score is positive and b too, so that v grows with the number of + blocks."""
@@ -120,42 +120,44 @@ class Token:
 
 def spike(
     n: int, d: int, a: tuple[Fraction, Fraction], b: Fraction, c: Fraction, tau: Fraction, form: str
-) -> Model:
+) -> SpikeModel:
     """Return self-attention of A with X = 11ᵀ or X = I."""
 
-    def rows(first: Fraction) -> dict[str, Row]:
+    def rows(first: Fraction) -> dict[str, QueryLogits]:
         top, mate = Token(first, 0, b, c), Token(Fraction(0), 0, b, c)
         own_block, other_block = Token(Fraction(0), 1, b, c), Token(Fraction(0), 2, b, c)
 
-        def row(query: Token, own: Token | None = None) -> Row:
+        def row(query: Token, own: Token | None = None) -> QueryLogits:
             def logit(key: Token) -> Logit:
                 product = query.total * key.total if form == "ones" else query.dot(key)
                 return Logit(product, Fraction(n))
 
-            return Row(logit(top), logit(mate), logit(other_block), None if own is None else logit(own))
+            return QueryLogits(
+                logit(top), logit(mate), logit(other_block), None if own is None else logit(own)
+            )
 
         if form == "ones":
             return {"spike": row(top), "rest": row(mate)}
         return {"spike": row(top), "mate": row(mate), "other": row(own_block, own=own_block)}
 
-    return Model(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
+    return SpikeModel(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
 
 
 def cross(
     n: int, d: int, a: tuple[Fraction, Fraction], b: Fraction, c: Fraction, tau: Fraction, r_Q: Fraction
-) -> Model:
+) -> SpikeModel:
     """Return attention of queries with row sum r_Q to the keys of `spike`, with X = 11ᵀ."""
 
-    def rows(first: Fraction) -> dict[str, Row]:
+    def rows(first: Fraction) -> dict[str, QueryLogits]:
         spike_logit, ordinary = (
             Logit(r_Q * Token(x, 0, b, c).total, Fraction(n)) for x in (first, Fraction(0))
         )
-        return {"query": Row(spike_logit, ordinary, ordinary)}
+        return {"query": QueryLogits(spike_logit, ordinary, ordinary)}
 
-    return Model(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
+    return SpikeModel(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
 
 
-def plain(n: int, peak: Fraction, base: Fraction, tau: Fraction) -> Model:
+def plain(n: int, peak: Fraction, base: Fraction, tau: Fraction) -> SpikeModel:
     """Return n tokens that carry only their sign, with score log base; one has peak log n in D1.
 
     A block is one token. If base is a power of n's root, both are logarithms of that root.
@@ -164,8 +166,11 @@ def plain(n: int, peak: Fraction, base: Fraction, tau: Fraction) -> Model:
     ordinary = _logarithm(base, root)
     spike_logit = Logit(peak * _logarithm(Fraction(n), root).times, Fraction(root))
     zero = Fraction(0)
-    rows = ({"query": Row(ordinary, ordinary, ordinary)}, {"query": Row(spike_logit, ordinary, ordinary)})
-    return Model(n - 1, 1, (zero, zero), Fraction(1), zero, tau, rows)
+    rows = (
+        {"query": QueryLogits(ordinary, ordinary, ordinary)},
+        {"query": QueryLogits(spike_logit, ordinary, ordinary)},
+    )
+    return SpikeModel(n - 1, 1, (zero, zero), Fraction(1), zero, tau, rows)
 
 
 def _primitive_root(n: int) -> int:

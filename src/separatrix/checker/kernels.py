@@ -43,7 +43,7 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class Softmax(Kernel):
+class SoftmaxKernel(Kernel):
     """exp(q log n) = n^q, which is rational if n is a perfect power of the right degree.
 
     q is the logit's multiple divided by the temperature.
@@ -62,7 +62,7 @@ class Softmax(Kernel):
 
 
 @dataclass(frozen=True)
-class Power(Kernel):
+class PowerKernel(Kernel):
     """The logit to the power beta; linear attention has beta = 1. A common logarithm cancels."""
 
     beta: Fraction
@@ -76,7 +76,7 @@ class Power(Kernel):
 
 
 @dataclass(frozen=True)
-class Taylor(Kernel):
+class TaylorKernel(Kernel):
     """The sum of z^i / i! for i up to the order."""
 
     order: int

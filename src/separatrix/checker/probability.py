@@ -8,21 +8,21 @@ from fractions import Fraction
 from itertools import pairwise
 
 from separatrix.checker.arithmetic import Interval, ends, intervals
-from separatrix.checker.constructions import TRIPLES, Model, Signs, ThresholdKey
+from separatrix.checker.constructions import TRIPLES, SpikeModel, Signs, ThresholdKey
 
 BITS = 512
 TINY = Fraction(1, 1 << 128)
 MOST_BITS = 100_000
 """Powers up to this many bits are computed exactly."""
 
-Span = tuple[int, int]
+CountRange = tuple[int, int]
 """A half-open range of counts."""
 
 Enclosure = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
-class Probabilities:
+class FiringProbabilities:
     """The exact probabilities of one neuron, and enclosures of those of m neurons."""
 
     p0: Fraction
@@ -33,16 +33,18 @@ class Probabilities:
     distinguish: Enclosure
 
 
-def probabilities(model: Model, least: Mapping[ThresholdKey, int], m: int) -> Probabilities:
+def probabilities(model: SpikeModel, least: Mapping[ThresholdKey, int], m: int) -> FiringProbabilities:
     """Return the probabilities that follow from every row's least firing count."""
     neuron_probabilities = neuron(model, least)
-    return Probabilities(*neuron_probabilities, *network(*neuron_probabilities, m))
+    return FiringProbabilities(*neuron_probabilities, *network(*neuron_probabilities, m))
 
 
-def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
+def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
     """Return P(fires on D0), P(fires on D1), P(fires on D1 only) from the least firing counts."""
-    spans = {(label, signs): _spans(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
-    points = {end for label_spans in spans.values() for span in label_spans for end in span}
+    spans = {
+        (label, signs): _count_ranges(model, least, label, signs) for label in (0, 1) for signs in TRIPLES
+    }
+    points = {end for label_ranges in spans.values() for span in label_ranges for end in span}
     below = binomial_sums(model.blocks, points)
     totals = [0, 0, 0]
     for signs in TRIPLES:
@@ -57,7 +59,9 @@ def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, F
     return Fraction(totals[0], states), Fraction(totals[1], states), Fraction(totals[2], states)
 
 
-def _spans(model: Model, least: Mapping[ThresholdKey, int], label: int, signs: Signs) -> list[Span]:
+def _count_ranges(
+    model: SpikeModel, least: Mapping[ThresholdKey, int], label: int, signs: Signs
+) -> list[CountRange]:
     """Return the counts at which each row exists and fires.
 
     A row in a + block needs at least one + block; a row in a - block needs at least one - block.
@@ -72,7 +76,7 @@ def _spans(model: Model, least: Mapping[ThresholdKey, int], label: int, signs: S
     return spans
 
 
-def _covers(spans: list[Span], start: int, stop: int) -> bool:
+def _covers(spans: list[CountRange], start: int, stop: int) -> bool:
     return any(first <= start and stop <= last for first, last in spans)
 
 

@@ -22,7 +22,7 @@ NO_NUMBER = ("form",)
 
 
 @dataclass(frozen=True)
-class Question:
+class CertifiedQuestion:
     """The part that all ends share, as written; `parameter` is in neither of the two objects."""
 
     construction: str
@@ -83,7 +83,7 @@ class Question:
         return {name: values[name] for name in names}
 
 
-def read_question(body: dict[str, Any]) -> Question:
+def read_question(body: dict[str, Any]) -> CertifiedQuestion:
     """Parse the shared part of a boundary certificate; the ends, which repeat its values, validate them."""
     construction = word(body["construction"], "construction", PARAMETERS)
     if not isinstance(body["mechanism"], dict) or "name" not in body["mechanism"]:
@@ -100,7 +100,7 @@ def read_question(body: dict[str, Any]) -> Question:
         follows = key == "tau" and value is None and construction in BLOCKS
         if type(value) not in (int, str) and not follows:
             raise Malformed(f"{key} is neither a whole number nor text")
-    return Question(construction, mechanism, parameters, parameter)
+    return CertifiedQuestion(construction, mechanism, parameters, parameter)
 
 
 def nearest_multiple(n: int, step: int) -> int:

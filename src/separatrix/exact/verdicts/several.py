@@ -17,7 +17,7 @@ from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, VerdictRe
 
 
 @dataclass(frozen=True)
-class Refused(Document):
+class RefusedVerdict(Document):
     """A mechanism without an answer at this point, and the reason."""
 
     construction: str
@@ -31,20 +31,20 @@ class Verdicts(Result):
     """Verdicts on several mechanisms at one point; `verdicts["linear"]` is one of them."""
 
     kind: ClassVar[str] = "verdicts"
-    found: tuple[Verdict | Refused, ...]
+    found: tuple[Verdict | RefusedVerdict, ...]
 
     @property
     def answers(self) -> tuple[Verdict, ...]:
         """The mechanisms that have an answer."""
         return tuple(each for each in self.found if isinstance(each, Verdict))
 
-    def __iter__(self) -> Iterator[Verdict | Refused]:
+    def __iter__(self) -> Iterator[Verdict | RefusedVerdict]:
         return iter(self.found)
 
     def __len__(self) -> int:
         return len(self.found)
 
-    def __getitem__(self, mechanism: str | int) -> Verdict | Refused:
+    def __getitem__(self, mechanism: str | int) -> Verdict | RefusedVerdict:
         if isinstance(mechanism, int):
             return self.found[mechanism]
         return {name_of(each): each for each in self.found}[mechanism]
@@ -86,19 +86,19 @@ class Verdicts(Result):
     @classmethod
     def document_type(cls) -> Any:
         """Return the type of the list of verdicts and refusals."""
-        return list[Verdict | Refused]
+        return list[Verdict | RefusedVerdict]
 
     def as_json(self) -> Any:
         """Return the list that `separatrix verdict --json` prints for several mechanisms."""
         return to_json(self.found)
 
 
-def name_of(answer: Verdict | Refused) -> str:
+def name_of(answer: Verdict | RefusedVerdict) -> str:
     """Return the name of the mechanism."""
     return answer.mechanism.spelled if isinstance(answer, Verdict) else answer.mechanism
 
 
-def _word(answer: Verdict | Refused) -> str:
+def _word(answer: Verdict | RefusedVerdict) -> str:
     return answer.word if isinstance(answer, Verdict) else "not computed"
 
 
@@ -182,14 +182,14 @@ def verdict(
 
 def compute_several(requests: Sequence[VerdictRequest], sampling: Sampling | None = None) -> Verdicts:
     """Compute several verdicts; raise an EngineRefusal if there is no answer for any mechanism."""
-    answers: list[Verdict | Refused] = []
+    answers: list[Verdict | RefusedVerdict] = []
     refusals = list[EngineRefusal]()
     for request in requests:
         try:
             answers.append(request.compute(sampling))
         except EngineRefusal as refusal:
             refusals.append(refusal)
-            answers.append(Refused(request.construction.name, request.mechanism.spelled, str(refusal)))
+            answers.append(RefusedVerdict(request.construction.name, request.mechanism.spelled, str(refusal)))
     if len(refusals) == len(answers):
         raise refusals[0]
     return Verdicts(tuple(answers))
