@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from separatrix.checker.arithmetic import Interval, ends, intervals
-from separatrix.checker.constructions import TRIPLES, SpikeModel, Signs, ThresholdKey
+from separatrix.checker.constructions import TRIPLES, Signs, SpikeModel, ThresholdKey
 
 BITS = 512
 TINY = Fraction(1, 1 << 128)

@@ -100,7 +100,7 @@ class PointQuestion:
             point.title,
             shrinks,
             point.name,
-            point.parameters.shown(),
+            point.parameters.as_json(),
             _decide(point, self.x),
             _decide(point, self.y),
             (1, *_point_size(point)),
@@ -145,7 +145,7 @@ def _to_number(value: object) -> Fraction | None:
 
 def _point_size(point: Construction) -> tuple[int, int, int]:
     """Return n, the sum of the other whole numbers, and the digits of all parameters."""
-    parameters = point.parameters.shown()
+    parameters = point.parameters.as_json()
     counts = [x for name, x in parameters.items() if isinstance(x, int) and name != "n"]
     return point.n, sum(counts), sum(len(str(x)) for x in parameters.values())
 

@@ -48,7 +48,7 @@ class Threshold:
     highest: int
 
     @property
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether there is a single candidate."""
         return self.least == self.highest
 
@@ -69,7 +69,7 @@ class Count:
     """Equal to `low` if every comparison was decided; otherwise each number is bounded separately."""
 
     @property
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether the probabilities are exact: undecided comparisons, if any, do not change them."""
         return self.low == self.high
 
@@ -109,7 +109,7 @@ def solve(construction: Construction, mechanism: Mechanism, _: object = None) ->
 
 def outcome(construction: Construction, count: Count) -> Outcome:
     """Combine the probabilities of one neuron to those of the network."""
-    undecided_count = sum(not threshold.decided for threshold in count.thresholds)
+    undecided_count = sum(not threshold.is_decided for threshold in count.thresholds)
     readings = count.v0, count.v1, count.margin
     return combine_neurons(construction.m, count.low, count.high, undecided_count, *readings)
 

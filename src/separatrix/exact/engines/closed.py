@@ -328,7 +328,7 @@ def _resolve(
         index = tuple(int(i) for i in position)
         with suppress(EngineRefusal):  # too many blocks for fractions: the tie stays undecided
             count = certified.count(construction(grid.at(construction.schema, index)), mechanism)
-            if count.decided:
+            if count.is_decided:
                 result.p0[index], result.p1[index], result.only[index] = map(float, astuple(count.low))
                 result.undecided[index], result.open0[index], result.open1[index] = False, 0.0, 0.0
             if not np.isfinite(result.margin[index]):

@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.errors import EngineRefusal
-from separatrix.core.numbers.logforms import Flint, rational, spelled
+from separatrix.core.numbers.logforms import Flint, format_fraction, rational
 from separatrix.exact.outputs.kernels import PRECISIONS
 
 Array = np.ndarray[Any, Any]
@@ -74,7 +74,7 @@ class Outcome(Document):
     @shown
     def neuron(self) -> NeuronProbabilities:
         """The probabilities of one neuron."""
-        p0, p1, q = (spelled(p) if isinstance(p, Fraction) else p for p in (self.p0, self.p1, self.q))
+        p0, p1, q = (format_fraction(p) if isinstance(p, Fraction) else p for p in (self.p0, self.p1, self.q))
         return NeuronProbabilities(p0, p1, q)
 
 

@@ -26,7 +26,7 @@ class FloatOutputs(Outputs):
     """Rows in float64, each value with an allowance of SLACK times the absolute sum behind it."""
 
     proves = False
-    same = False
+    has_equal_rows = False
 
     def __init__(
         self, construction: Construction, mechanism: Mechanism, place: int = 0, literal: bool = False

@@ -83,7 +83,7 @@ class KernelRows:
                     break
         return v0, v1, margin
 
-    def same(self) -> bool:
+    def has_equal_rows(self) -> bool:
         """Return whether both labels provably have the same outputs."""
         if set(self.rows[0]) == set(self.rows[1]):
             return True
@@ -171,7 +171,7 @@ def _sign(x: Flint) -> int | None:
 
 def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
     """Return whether both labels provably have equal rows, so that no reader tells them apart."""
-    return kernel_rows(construction, mechanism).same()
+    return kernel_rows(construction, mechanism).has_equal_rows()
 
 
 def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
@@ -194,7 +194,7 @@ def rational_model(construction: Construction, n: int | None = None) -> BlockMod
     """Return the closed form in rationals and logarithms, at the construction's n or another one."""
     model = None
     if not isinstance(construction, ExactConstruction):
-        parameters = construction.parameters.filled()
+        parameters = construction.parameters.complete_values()
         values = {name: x if isinstance(x, str) else rational(x) for name, x in parameters.items()}
         if n is not None:
             values["n"] = rational(n)

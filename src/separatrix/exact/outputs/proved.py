@@ -48,20 +48,20 @@ class ProvedOutputs(Outputs):
         probe_weights: tuple[Fraction, ...],
         rows: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
         raw: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
-        same: bool,
+        has_equal_rows: bool,
         counts: tuple[int, int],
     ) -> None:
         self.precision = precision(construction)
         self.features, self.probe_weights = features, probe_weights
         self.rows, self.raw, self.counts = rows, raw, counts
-        self._same = same
+        self._has_equal_rows = has_equal_rows
         with ctx.workprec(self.precision):
             self._unit = fmpq(1) if construction.unit == 1 else arb(construction.n).log().sqrt()
             self.unit = ends(self._unit)
 
     @property
-    def same(self) -> bool:
-        return self._same
+    def has_equal_rows(self) -> bool:
+        return self._has_equal_rows
 
     @property
     def differ(self) -> bool:

@@ -63,7 +63,7 @@ def best_threshold(
     sampling: Sampling,
 ) -> TunedThreshold:
     """Return the best tau with P by the strongest engine; `fixed` is the outcome at the usual tau."""
-    usual = Fraction(construction.parameters.filled()["tau"])
+    usual = Fraction(construction.parameters.complete_values()["tau"])
     states = sign_states(construction, outputs)
     among = _among(states)
     gap = _best_gap(states, usual)

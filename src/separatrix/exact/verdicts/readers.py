@@ -79,7 +79,7 @@ class LinearReader(Document):
             together = [feature for feature, _ in run]
             if weight:
                 span = Feature(together[0].first, sum(feature.copies for feature in together))
-                spans.append((span.spelled, weight))
+                spans.append((span.text, weight))
         return spans
 
     @shown_as("weights")
@@ -204,7 +204,7 @@ class Readers(Result):
         verified = self.linear is not None and self.linear.verified
         return conclude_readers(
             self.fixed.word,
-            rows_equal=self.outputs.proves and self.outputs.same,
+            rows_equal=self.outputs.proves and self.outputs.has_equal_rows,
             linear_verified=verified,
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from separatrix.constructions import Label
 from separatrix.core.documents import Document
-from separatrix.core.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
+from separatrix.core.numbers.formats import SIGNIFICANT_BITS, last_place, round_to_format
 from separatrix.exact.outputs._base import Array, Ends, Outputs
 
 Bounds = tuple[Array, Array]
@@ -34,7 +34,7 @@ def store_outputs(outputs: Outputs) -> dict[str, StoredOutputs]:
 
 def store_in_format(outputs: Outputs, name: str) -> StoredOutputs:
     """Compare the outputs of both labels in one format, such as `bf16`."""
-    if outputs.same:
+    if outputs.has_equal_rows:
         return StoredOutputs(True, 0.0, True)
     rows = [_round_rows(outputs, label, name) for label in LABELS]
     if len(rows[0][0]) != len(rows[1][0]):  # every row of D1 against the nearest of D0
@@ -70,7 +70,7 @@ def _round_rows(outputs: Outputs, label: Label, name: str) -> Bounds:
 
 def _in_format(bounds: Bounds, name: str) -> Bounds:
     low, high = bounds
-    return bounds if name == "fp64" else (rounded(low, name), rounded(high, name))
+    return bounds if name == "fp64" else (round_to_format(low, name), round_to_format(high, name))
 
 
 def _difference(first: Bounds, second: Bounds, name: str) -> tuple[bool | None, float | None]:

@@ -104,7 +104,7 @@ def _word(answer: Verdict | RefusedVerdict) -> str:
 
 def _parameters(answer: Verdict) -> Row:
     (row,) = answer.rows()
-    return {name: row[name] for name in answer.construction.parameters.filled()}
+    return {name: row[name] for name in answer.construction.parameters.complete_values()}
 
 
 @overload
