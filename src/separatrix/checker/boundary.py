@@ -75,6 +75,7 @@ def check_boundary(document: object) -> Report:
         for name, end, above in crossing.ends:
             probabilities = verify(end.document, end.certificate, end_findings := Findings())
             side = f"that P is {'above' if above else 'below'} the level"
+            # Strict on both sides: P equal to the level lies on neither side of a crossing.
             end_findings.note(_above(probabilities, level) is above or None, side)
             findings.verified += end_findings.verified
             findings.failed += [f"crossing {number}, {name}: {line}" for line in end_findings.failed]

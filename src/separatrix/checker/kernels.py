@@ -72,6 +72,7 @@ class PowerKernel(Kernel):
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
         value = logit.enclose(at)
+        # An interval that reaches 0 has no logarithm; at a higher precision it may be positive.
         return at.exp(at.rational(self.beta) * at.log(value)) if value > 0 else at.anything()
 
 
@@ -84,7 +85,8 @@ class TaylorKernel(Kernel):
     def cancels(self, terms: list[Term]) -> bool:
         """For multiples of one logarithm, whether all coefficients of the polynomial are zero."""
         one_logarithm = len({logit.of for _, logit in terms}) == 1
-        # k different multiples have no more than k independent coefficients.
+        # For k different multiples the first k sums vanish only if all factors do (Vandermonde), so further
+        # ones need not be examined.
         degrees = range(min(self.order + 1, len(terms)))
         return one_logarithm and all(
             sum(factor * logit.times**i for factor, logit in terms) == 0 for i in degrees
@@ -92,6 +94,7 @@ class TaylorKernel(Kernel):
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
         value, total = logit.enclose(at), at.rational(1)
+        # Horner's scheme: few interval operations, so the enclosure stays narrow.
         for i in range(self.order, 0, -1):
             total = 1 + total * value / i
         return total
@@ -112,9 +115,11 @@ def sign(kernel: Kernel, terms: list[Term]) -> int | None:
                 break
         else:
             sums.append((factor, logit))
+    # Scores are positive, so factors of one sign decide without any interval.
     signs = {(factor > 0) - (factor < 0) for factor, _ in sums} - {0}
     if len(signs) < 2:
         return signs.pop() if signs else 0
+    # Intervals never show that a sum is zero; a tie that is not recognised here stays undecided.
     if kernel.cancels(sums):
         return 0
     for bits in PRECISIONS:

@@ -44,6 +44,7 @@ def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fracti
     spans = {
         (label, signs): _count_ranges(model, least, label, signs) for label in (0, 1) for signs in TRIPLES
     }
+    # Whether a row fires changes at these counts only, so binomial sums are needed at them alone.
     points = {end for label_ranges in spans.values() for span in label_ranges for end in span}
     below = binomial_sums(model.blocks, points)
     totals = [0, 0, 0]
@@ -55,7 +56,7 @@ def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fracti
                 for start, stop in pairwise(sorted(points))
                 if _covers(inside, start, stop) and not _covers(outside, start, stop)
             )
-    states = 1 << (model.blocks + 3)
+    states = 1 << (model.blocks + 3)  # the signs of the other blocks, and the triple
     return Fraction(totals[0], states), Fraction(totals[1], states), Fraction(totals[2], states)
 
 
@@ -87,6 +88,7 @@ def binomial_sums(trials: int, points: Iterable[int]) -> dict[int, int]:
     {0: 0, 1: 1, 3: 11, 5: 16}
     """
     sorted_points = sorted(set(points))
+    # By symmetry the sums beyond the middle follow from those before it: half the work, and shorter numbers.
     near = {min(k, trials + 1 - k) for k in sorted_points}
     sums, term, total = {}, 1, 0
     for i in range(max(near, default=0) + 1):
@@ -118,6 +120,7 @@ def _none_fires(p: Fraction, m: int) -> Enclosure:
         exact: Fraction = (1 - p) ** m
         return exact, exact
     decay = _decay(p, m)
+    # exp(-decay) < 2^-10000, far below every float; the exact value would only cost time.
     if decay > 10_000:
         return Fraction(0), Fraction(1, 1 << 10_000)
     return ends(intervals(BITS).exp(-decay))
@@ -132,6 +135,7 @@ def _any_fires(p: Fraction, m: int) -> Enclosure:
     if decay > 10_000:
         return 1 - Fraction(1, 1 << 10_000), Fraction(1)
     if decay < at.rational(TINY):
+        # 1 - x <= (1 - exp(-x)) / x <= 1: subtracting from 1 would leave no digits of a tiny x.
         return ends(decay * (1 - at.enclosing(0, 1) * decay))
     return ends(1 - at.exp(-decay))
 

@@ -68,6 +68,7 @@ def certify(
             "p1": format_fraction(count.low.p1),
             "only_d1": format_fraction(count.low.only),
         },
+        # Correctly rounded floats: the checker accepts the nearest one only.
         "network": {
             "fire_d0": verdict.outcome.fire_d0,
             "fire_d1": verdict.outcome.fire_d1,
@@ -96,6 +97,7 @@ def _enclosure(weight: Flint) -> list[str]:
         return [str(weight), str(weight)]
     scale = 10**DIGITS
     with ctx.workprec(256):
+        # Outwards, so that the enclosure contains the ball, and with it the exact weight.
         ends = (weight * scale).lower().floor(), (weight * scale).upper().ceil()
         return [format_exact(Fraction(int(end.unique_fmpz()), scale)) for end in ends]
 

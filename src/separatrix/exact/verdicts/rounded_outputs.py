@@ -41,6 +41,7 @@ def store_in_format(outputs: Outputs, name: str) -> StoredOutputs:
         nearest = np.abs(rows[1][0][:, None] - rows[0][0][None]).max(-1).argmin(1)
         rows[0] = rows[0][0][nearest], rows[0][1][nearest]
     is_same, ulps = _difference(rows[0], rows[1], name)
+    # Equal values in different numbers of rows: neither equal outputs nor a certain difference.
     if is_same and outputs.counts[0] != outputs.counts[1]:
         is_same = None
     return StoredOutputs(is_same, ulps, same_number(outputs.probe(0), outputs.probe(1), name))
@@ -75,6 +76,7 @@ def _in_format(bounds: Bounds, name: str) -> Bounds:
 
 def _difference(first: Bounds, second: Bounds, name: str) -> tuple[bool | None, float | None]:
     """Return whether all values are equal (None if not certain), and the largest certain difference."""
+    # A value is certain if both of its bounds round to the same number.
     sure = (first[0] == first[1]) & (second[0] == second[1])
     differs = sure & (first[0] != second[0])
     if not differs.any():

@@ -31,29 +31,29 @@ class Verdicts(Result):
     """Verdicts on several mechanisms at one point; `verdicts["linear"]` is one of them."""
 
     kind: ClassVar[str] = "verdicts"
-    found: tuple[Verdict | RefusedVerdict, ...]
+    verdicts: tuple[Verdict | RefusedVerdict, ...]
 
     @property
     def answers(self) -> tuple[Verdict, ...]:
         """The mechanisms that have an answer."""
-        return tuple(each for each in self.found if isinstance(each, Verdict))
+        return tuple(item for item in self.verdicts if isinstance(item, Verdict))
 
     def __iter__(self) -> Iterator[Verdict | RefusedVerdict]:
-        return iter(self.found)
+        return iter(self.verdicts)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.verdicts)
 
     def __getitem__(self, mechanism: str | int) -> Verdict | RefusedVerdict:
         if isinstance(mechanism, int):
-            return self.found[mechanism]
-        return {name_of(each): each for each in self.found}[mechanism]
+            return self.verdicts[mechanism]
+        return {name_of(item): item for item in self.verdicts}[mechanism]
 
     @property
     def summary(self) -> str:
         """The word for each mechanism, or how many have which where they are many."""
         kind = self.answers[0].construction.name
-        words = {name_of(each): _word(each) for each in self.found}
+        words = {name_of(item): _word(item) for item in self.verdicts}
         if len(words) > 4:
             counts = Counter(words.values()).most_common()
             return f"{len(words)} mechanisms on {kind}: {', '.join(f'{word} {k}' for word, k in counts)}"
@@ -70,11 +70,11 @@ class Verdicts(Result):
         """Return one row for each mechanism with every parameter and the answer."""
         return [
             row
-            for each in self.found
+            for item in self.verdicts
             for row in (
-                each.rows()
-                if isinstance(each, Verdict)
-                else [{**_parameters(self.answers[0]), **each.as_json(), "verdict": None}]
+                item.rows()
+                if isinstance(item, Verdict)
+                else [{**_parameters(self.answers[0]), **item.as_json(), "verdict": None}]
             )
         ]
 
@@ -90,7 +90,7 @@ class Verdicts(Result):
 
     def as_json(self) -> Any:
         """Return the list that `separatrix verdict --json` prints for several mechanisms."""
-        return to_json(self.found)
+        return to_json(self.verdicts)
 
 
 def name_of(answer: Verdict | RefusedVerdict) -> str:
