@@ -9,6 +9,7 @@ import pytest
 from flint import ctx
 
 from cases import spike
+from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import EngineRefusal, certified, closed
 from separatrix.exact.engines.amplitudes import float_values, scale
@@ -17,7 +18,7 @@ from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.thresholds import Thresholds
 from separatrix.exact.outputs.kernels import rational_model, with_kernel
 from separatrix.exact.verdicts import certify
-from separatrix.mechanisms import Softmax, mechanism_named
+from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 
 ALL_PLUS: Triple = (1, 1, 1)
 BLOCKS = 5
@@ -100,24 +101,23 @@ def test_no_certificate_with_an_undecided_comparison(monkeypatch: pytest.MonkeyP
         certify(point, Softmax(), Fraction(1, 100))
 
 
-def thresholds_at(n: int, mechanism: str, **changes: object) -> Thresholds:
+def thresholds_at(point: Construction, mechanism: Mechanism) -> Thresholds:
     """The closed form of one point in float64."""
-    point = spike(n=n, **changes)
     columns = Grid(point.parameters.complete_values()).columns(type(point).schema)
     model = type(point).block_model(float_values(columns), np.log)
     assert model is not None
     blocks = np.asarray(model.blocks)
     amplitudes = scale(type(point).amplitudes(columns), blocks)
-    return Thresholds(with_kernel(mechanism_named(mechanism)), model, amplitudes, Tails(blocks))
+    return Thresholds(with_kernel(mechanism), model, amplitudes, Tails(blocks))
 
 
 def test_error_bounds_of_attention_ratios_hold() -> None:
     """A ratio is the exponential of a logit in the hundreds, whose rounding error it multiplies."""
     largest = 0.0
     for i in range(40):
-        n, a1 = 100 * 10**150, Fraction(100 + i, 130)
-        excess = thresholds_at(n, "softmax", a1=a1).excess[1][0]
-        model = rational_model(spike(n=n, a1=a1))
+        point = construction_named("plain").read({"n": 10**6, "m": 1, "peak": Fraction(4000 + i, 101)})
+        excess = thresholds_at(point, Softmax()).excess[1][0]
+        model = rational_model(point)
         row = model.rows[1][0]
         assert excess.spike is not None
         assert excess.scale == 1
@@ -129,10 +129,10 @@ def test_error_bounds_of_attention_ratios_hold() -> None:
     assert largest > 1e-14  # more than a few units in the last place
 
 
-@pytest.mark.parametrize("shift", range(4))
-def test_amplitudes_without_a_common_denominator_are_not_taken_as_exact(shift: int) -> None:
+@pytest.mark.parametrize("multiple", [1, 5, 10, 11])
+def test_amplitudes_without_a_common_denominator_are_not_taken_as_exact(multiple: int) -> None:
     """Scaling all amplitudes changes nothing for linear attention; ties at n = 1e18 are decided by 1/n."""
-    factor = Fraction(10**30 + 57 + shift, 3 * 10**30 + 1)
+    factor = Fraction(multiple * 10**30 + 57, 3 * 10**30 + 1)
     names = {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "tau": "0.2"}
     scaled = {name: factor * Fraction(value) for name, value in names.items()}
     linear = mechanism_named("linear")
@@ -145,6 +145,10 @@ def test_amplitudes_without_a_common_denominator_are_not_taken_as_exact(shift: i
 def test_ratios_that_are_scaled_out_of_range_are_left_to_the_certified_engine() -> None:
     """With y = (1, -1, 1) the spike contributes exactly tau, and its block, 10^-1200 as much, decides."""
     changes = {"n": 10**300, "d": 6, "m": 1, "a1": 2, "b": "1.5", "tau": "0.6", "form": "identity"}
+    thresholds = thresholds_at(spike(**changes), Softmax())
+    excess = thresholds.excess[1][0]
+    assert excess.scale < 1
+    assert thresholds._bounds(1, (1, -1, 1), excess, 0, np.asarray(2 / 3)) == (-np.inf, np.inf)
     truth, found = (engine.solve(spike(**changes), Softmax()) for engine in (certified, closed))
     assert found.p0 == pytest.approx(float(truth.p0), rel=1e-12)
     assert found.p1 == pytest.approx(float(truth.p1), rel=1e-12)

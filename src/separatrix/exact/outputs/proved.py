@@ -131,7 +131,7 @@ def ends(x: Flint) -> Ends:
     if not x.is_finite():
         raise EngineRefusal("the scores of these tokens are not finite, even as balls")
     middle, radius = (_dyadic(part) for part in (x.mid(), x.rad()))
-    # 2^-1000000 as a fraction would have a million digits: the ball is widened to include it and 0.
+    # 2^-1000000 as a fraction would have a million binary digits: the ball is widened to include it and 0.
     if middle is None:
         middle, radius = Fraction(0), SMALLEST + (radius or SMALLEST)
     radius = SMALLEST if radius is None else radius

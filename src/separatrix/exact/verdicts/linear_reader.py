@@ -47,7 +47,7 @@ class Witness:
 
     def holds_on(self, outputs: Outputs) -> bool:
         """Whether it certainly tells these rows apart, rounding included."""
-        # It fires if a reading exceeds the threshold, so a quiet reading may equal it and a loud one may not.
+        # It fires if a reading exceeds the threshold, so quiet readings may equal it, loud ones must not.
         low, high = (outputs.reading(label, self.weights) for label in self._order)
         return low[1] <= self.threshold < high[0]
 
