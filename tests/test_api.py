@@ -231,7 +231,7 @@ def test_verdicts_on_several_mechanisms_are_those_on_each(several: Any) -> None:
 
 def test_a_mechanism_without_an_answer_leaves_the_others_theirs() -> None:
     found = sx.verdict("spike", ["gla", "linear"], engine="closed")
-    assert [type(each).__name__ for each in found] == ["Refused", "Verdict"]
+    assert [type(each).__name__ for each in found] == ["RefusedVerdict", "Verdict"]
     assert found.as_json()[0]["verdict"] == "none"
     assert found.to_frame()["verdict"].to_list() == [None, "blind"]
     assert found.plot().texts[0].get_text() == "not computed"

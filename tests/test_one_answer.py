@@ -56,7 +56,7 @@ def command(*words: str) -> Any:
 
 def asked(name: str) -> tuple[str, dict[str, object]]:
     point = reference_points()[name]
-    return point.name, {key: value for key, value in point.parameters.shown().items() if value is not None}
+    return point.name, {key: value for key, value in point.parameters.as_json().items() if value is not None}
 
 
 def words(parameters: dict[str, object]) -> list[str]:

@@ -175,11 +175,13 @@ def _choices(schema: type[Parameters]) -> dict[str, str]:
 
 def _defaults(schema: type[Parameters]) -> dict[str, str]:
     """Return the default value of every optional parameter that has one."""
-    from separatrix.core.parameters.model import is_absent, printed
+    from separatrix.core.parameters.model import format_value, is_absent
 
     fields = {name: field for name, field in schema.model_fields.items() if not field.is_required()}
     return {
-        name: str(printed(field.default)) for name, field in fields.items() if not is_absent(field.default)
+        name: str(format_value(field.default))
+        for name, field in fields.items()
+        if not is_absent(field.default)
     }
 
 

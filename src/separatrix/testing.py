@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from separatrix.contract import CHECKS, Broken, Skipped, root_of, run
-from separatrix.core.errors import from_theirs
+from separatrix.core.errors import user_traceback
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import wrap
 
@@ -62,7 +62,7 @@ def _method(name: str) -> Callable[[MechanismContract, Any], None]:
         if root is not None:
             pytest.skip(f"not tried, since {root} failed")
         if what.__cause__ is not None:
-            raise what.__cause__.with_traceback(from_theirs(what.__cause__)) from None
+            raise what.__cause__.with_traceback(user_traceback(what.__cause__)) from None
         pytest.fail(f"{name}: {what}", pytrace=False)
 
     test.__name__ = f"test_{name}"

@@ -23,7 +23,7 @@ from altered_documents import Json, Place, changed, check_or_refuse, leaves, pla
 from expectations import by_tier
 from separatrix.checker import check, check_file
 from separatrix.checker.arithmetic import ends, exact_power, intervals
-from separatrix.checker.kernels import Logit, Power, Softmax, Taylor, sign
+from separatrix.checker.kernels import Logit, PowerKernel, SoftmaxKernel, TaylorKernel, sign
 from separatrix.checker.probability import binomial_sums, network
 from separatrix.constructions import construction_named
 from separatrix.core.parameters import UsageError
@@ -410,28 +410,35 @@ def test_exact_powers() -> None:
 def test_signs_of_sums_of_scores() -> None:
     two, sixteen = Fraction(2), Fraction(16)
     quarter, half, one = (Logit(Fraction(1, k), sixteen) for k in (4, 2, 1))
-    assert sign(Softmax(Fraction(1)), [(Fraction(8), quarter), (Fraction(-4), half)]) == 0
+    assert sign(SoftmaxKernel(Fraction(1)), [(Fraction(8), quarter), (Fraction(-4), half)]) == 0
     assert (
         sign(
-            Softmax(Fraction(1)), [(Fraction(8), quarter), (Fraction(-1), one), (Fraction(1, 10**2500), half)]
+            SoftmaxKernel(Fraction(1)),
+            [(Fraction(8), quarter), (Fraction(-1), one), (Fraction(1, 10**2500), half)],
         )
         == 1
     )
     root, square = Logit(Fraction(1, 2), two), Logit(Fraction(1), two)
-    assert sign(Softmax(Fraction(1)), [(Fraction(141421356237, 10**11), root), (Fraction(-1), square)]) == -1
-    assert sign(Softmax(Fraction(1)), [(Fraction(141421356238, 10**11), root), (Fraction(-1), square)]) == 1
+    assert (
+        sign(SoftmaxKernel(Fraction(1)), [(Fraction(141421356237, 10**11), root), (Fraction(-1), square)])
+        == -1
+    )
+    assert (
+        sign(SoftmaxKernel(Fraction(1)), [(Fraction(141421356238, 10**11), root), (Fraction(-1), square)])
+        == 1
+    )
     assert (
         sign(
-            Power(Fraction(1, 2)),
+            PowerKernel(Fraction(1, 2)),
             [(Fraction(2), Logit(Fraction(1), two)), (Fraction(-1), Logit(Fraction(4), two))],
         )
         == 0
     )
-    assert sign(Taylor(2), [(Fraction(1), root), (Fraction(-1), square)]) == -1
-    assert sign(Taylor(2), [(Fraction(1), root), (Fraction(-1), root)]) == 0
+    assert sign(TaylorKernel(2), [(Fraction(1), root), (Fraction(-1), square)]) == -1
+    assert sign(TaylorKernel(2), [(Fraction(1), root), (Fraction(-1), root)]) == 0
     line = [(Fraction(factor), Logit(Fraction(times), two)) for factor, times in ((1, 1), (-2, 2), (1, 3))]
-    assert sign(Taylor(1), line) == 0
-    assert sign(Taylor(2), line) == 1
+    assert sign(TaylorKernel(1), line) == 0
+    assert sign(TaylorKernel(2), line) == 1
 
 
 @pytest.mark.parametrize("bits", [128, 512, 2048])

@@ -29,7 +29,7 @@ POINTS = [
 
 
 def identify(point: Construction) -> str:
-    return f"{point.name}-{point.parameters.shown().get('form', '')}-n{point.n}"
+    return f"{point.name}-{point.parameters.as_json().get('form', '')}-n{point.n}"
 
 
 @pytest.mark.parametrize("point", POINTS, ids=identify)
@@ -90,7 +90,7 @@ def test_thresholds() -> None:
 
 def test_plain_spread_has_no_closed_form() -> None:
     point = construction_named("plain").read({"n": 30, "m": 4, "spread": "0.1"})
-    values = {name: np.asarray(float(value)) for name, value in point.parameters.filled().items()}
+    values = {name: np.asarray(float(value)) for name, value in point.parameters.complete_values().items()}
     assert point.block_model(values, np.log) is None
     keys = point.dense(0, 0, torch.float64).keys
     assert keys.min().item() == pytest.approx(math.log(1.4))

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from separatrix.core.errors import UsageError, raised
+from separatrix.core.errors import UsageError, describe_failure
 from separatrix.mechanisms import Causality, Softmax
 from separatrix.mechanisms.custom import CustomMechanism, wrap
 from separatrix.mechanisms.load import mechanism_from
@@ -201,14 +201,14 @@ def test_an_error_is_told_with_their_line_and_the_call(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(RuntimeError) as error:
         mechanism_from("theirs_raising:attend")(*tokens(4))
-    told = raised(error.value)
+    told = describe_failure(error.value)
     assert re.match(
         r"raised RuntimeError: .*\(line 2 of theirs_raising.py: return q @ k # no transpose; ", told
     )
     assert told.endswith("called with q (1, 1, 9, 4), k (1, 1, 9, 4), v (1, 1, 9, 3), float64)")
     with pytest.raises(ValueError, match="returned") as wrong:
         wrap(lambda q, k, v: (q @ k.mT) @ v[..., :1])(*tokens(4))
-    assert raised(wrong.value).startswith(
+    assert describe_failure(wrong.value).startswith(
         "returned (1, 1, 9, 1) where a tensor of shape (1, 1, 9, 3) was due ("
     )
 
@@ -294,6 +294,6 @@ def test_what_a_wrong_result_is_told_as(made: Any, complaint: str) -> None:
 
     with pytest.raises(ValueError, match=complaint) as wrong:
         wrap(attend)(*tokens(4))
-    assert raised(wrong.value).endswith(
+    assert describe_failure(wrong.value).endswith(
         "called with q (1, 1, 9, 4), k (1, 1, 9, 4), v (1, 1, 9, 3), float64)"
     )

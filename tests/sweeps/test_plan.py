@@ -211,7 +211,7 @@ def test_what_a_table_does_not_give_is_that_of_the_reference_point() -> None:
     for name, kind in CONSTRUCTIONS.items():
         ((_, cell),) = read_plan(table % name)
         assert cell.parameters == {
-            key: str(value) for key, value in read_completed(kind, {})[0].parameters.shown().items()
+            key: str(value) for key, value in read_completed(kind, {})[0].parameters.as_json().items()
         }
 
 

@@ -504,7 +504,7 @@ def test_the_shipped_atlas_asks_what_the_atlas_asks(store: Store) -> None:
     asked = {(row["mechanism"], row["construction"], row["parameters"]): row for row in rows}
     for mechanism in chosen.mechanisms:
         for point in reference_points().values():
-            exact_text = {name: str(value) for name, value in point.parameters.shown().items()}
+            exact_text = {name: str(value) for name, value in point.parameters.as_json().items()}
             row = asked[mechanism.spelled, point.name, json.dumps(exact_text)]
             try:
                 outcome = solve_until_decided(point, mechanism, (DELTA, 1 - DELTA))

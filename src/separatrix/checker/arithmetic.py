@@ -34,6 +34,7 @@ class Intervals:
 
     def enclosing(self, low: Fraction | int, high: Fraction | int) -> Interval:
         """Return an interval that contains both numbers."""
+        # Each end is an interval itself; the lower end of one and the upper end of the other enclose both.
         low_end, high_end = self.rational(low), self.rational(high)
         return self._context.mpf([low_end.a, high_end.b])
 
@@ -85,10 +86,12 @@ def exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
     """
     if base == 1 or exponent == 0:
         return Fraction(1)
+    # In lowest terms, a quotient has a rational root only if both of its parts have one.
     top = _root(base.numerator, exponent.denominator)
     bottom = _root(base.denominator, exponent.denominator)
     if top is None or bottom is None:
         return None
+    # The length of the power is known before it is computed: a file may ask for 2^(10^4000).
     if max(top, bottom).bit_length() * abs(exponent.numerator) > MOST_BITS:
         return None
     power: Fraction = Fraction(top, bottom) ** exponent.numerator
@@ -99,8 +102,10 @@ def _root(value: int, degree: int) -> int | None:
     """Return the exact root of a positive integer, or None."""
     if value == 1 or degree == 1:
         return value
-    if degree >= value.bit_length():
+    if degree >= value.bit_length():  # the root of a number between 1 and 2^degree is no integer
         return None
+    # 64 bits more than the root has, so that the upper end lies less than 1 above it. A wrong candidate only
+    # costs exactness: the power is compared below.
     at = intervals(64 + value.bit_length() // degree)
     enclosure = at.exp(at.log(at.rational(value)) / degree)
     candidate = int(ends(enclosure)[1])

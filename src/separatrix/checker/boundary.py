@@ -10,8 +10,8 @@ from typing import Any
 from separatrix.checker.certificate import Certificate, is_certificate, read
 from separatrix.checker.check import Findings, Report, same_digest, verify
 from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, word
-from separatrix.checker.probability import Probabilities
-from separatrix.checker.question import Question, read_question
+from separatrix.checker.probability import FiringProbabilities
+from separatrix.checker.question import CertifiedQuestion, read_question
 from separatrix.checker.statement import ONLY_THIS_READER, P, meaning, with_rounding_mark, words
 
 FORMAT = "separatrix boundary certificate"
@@ -30,13 +30,13 @@ class End:
     """One end of a crossing: its certificate as written and as parsed."""
 
     document: dict[str, Any]
-    stated: Certificate
+    certificate: Certificate
     value: Fraction
     """The value of the moving parameter."""
 
 
 @dataclass(frozen=True)
-class Crossing:
+class StatedCrossing:
     """A stated crossing."""
 
     rises: bool
@@ -73,8 +73,9 @@ def check_boundary(document: object) -> Report:
     sides = []
     for number, crossing in enumerate(crossings, 1):
         for name, end, above in crossing.ends:
-            probabilities = verify(end.document, end.stated, end_findings := Findings())
+            probabilities = verify(end.document, end.certificate, end_findings := Findings())
             side = f"that P is {'above' if above else 'below'} the level"
+            # Strict on both sides: P equal to the level lies on neither side of a crossing.
             end_findings.note(_above(probabilities, level) is above or None, side)
             findings.verified += end_findings.verified
             findings.failed += [f"crossing {number}, {name}: {line}" for line in end_findings.failed]
@@ -100,7 +101,7 @@ def _require_version(document: object) -> object:
     return document
 
 
-def _crossings(value: object, question: Question) -> list[Crossing]:
+def _crossings(value: object, question: CertifiedQuestion) -> list[StatedCrossing]:
     """Parse every crossing: in order, disjoint, with alternating directions."""
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_CROSSINGS:
         raise Malformed(f"crossings is not a list of 1 to {MOST_CROSSINGS} entries")
@@ -111,21 +112,21 @@ def _crossings(value: object, question: Question) -> list[Crossing]:
         lo, hi = (_end(body[name], question, f"crossing {number}, {name}: ") for name in ("lo", "hi"))
         if not lo.value < hi.value:
             raise Malformed(f"crossing {number}: lo is not less than hi")
-        blocks += lo.stated.model.blocks + hi.stated.model.blocks
+        blocks += lo.certificate.model.blocks + hi.certificate.model.blocks
         if blocks > MOST_BLOCKS:
             raise Malformed(f"all ends together have more than {MOST_BLOCKS} blocks, too many to verify")
-        crossings.append(Crossing(rises, lo, hi))
+        crossings.append(StatedCrossing(rises, lo, hi))
     for number, (previous, crossing) in enumerate(pairwise(crossings), 2):
         if crossing.lo.value < previous.hi.value:
             raise Malformed(f"crossing {number} does not lie beyond the one before it")
         if crossing.rises is previous.rises:
             raise Malformed(f"crossing {number} has the direction of the one before it")
-    if len({end.stated.delta for entry in crossings for end in (entry.lo, entry.hi)}) > 1:
+    if len({end.certificate.delta for entry in crossings for end in (entry.lo, entry.hi)}) > 1:
         raise Malformed("the ends do not have the same delta")
     return crossings
 
 
-def _end(value: object, question: Question, place: str) -> End:
+def _end(value: object, question: CertifiedQuestion, place: str) -> End:
     """Parse one end, which must equal the certificate's point except for the moving parameter."""
     if not is_certificate(value):
         raise Malformed(f"{place}this is no certificate")
@@ -139,14 +140,17 @@ def _end(value: object, question: Question, place: str) -> End:
     return End(value, certificate, question.value(value))
 
 
-def _above(probabilities: Probabilities, level: Fraction) -> bool | None:
+def _above(probabilities: FiringProbabilities, level: Fraction) -> bool | None:
     """Whether P is above (True) or below (False) the level; None if it is neither or undecided."""
     low, high = probabilities.distinguish
     return True if low > level else False if high < level else None
 
 
 def _statement(
-    question: Question, at: str, crossings: list[Crossing], probabilities: list[Probabilities]
+    question: CertifiedQuestion,
+    at: str,
+    crossings: list[StatedCrossing],
+    probabilities: list[FiringProbabilities],
 ) -> tuple[str, ...]:
     """Return the verified statement in sentences."""
     ends = [end.document for crossing in crossings for end in (crossing.lo, crossing.hi)]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.checker import constructions
-from separatrix.checker.constructions import Model, ThresholdKey
+from separatrix.checker.constructions import SpikeModel, ThresholdKey
 from separatrix.checker.document import (
     MOST_DIGITS,
     Malformed,
@@ -18,7 +18,7 @@ from separatrix.checker.document import (
     probability,
     word,
 )
-from separatrix.checker.kernels import Kernel, Power, Softmax, Taylor
+from separatrix.checker.kernels import Kernel, PowerKernel, SoftmaxKernel, TaylorKernel
 from separatrix.core.errors import UsageError
 
 FORMAT = "separatrix certificate"
@@ -44,7 +44,7 @@ class Certificate:
     """The statements of a certificate; only their form has been verified."""
 
     kernel: Kernel
-    model: Model
+    model: SpikeModel
     m: int
     spike_weights: dict[tuple[int, str], tuple[Fraction, Fraction]]
     thresholds: dict[ThresholdKey, int]
@@ -98,17 +98,17 @@ def _kernel(value: object) -> Kernel:
     name = word(value["name"], "mechanism name", MECHANISMS)
     settings = fields(value, "mechanism", ("name", *MECHANISMS[name]))
     if name == "taylor":
-        return Taylor(integer(settings["order"], "order", 1, 1000))
+        return TaylorKernel(integer(settings["order"], "order", 1, 1000))
     if name == "softmax":
         temperature = exact(settings["temperature"], "temperature", MOST_DIGITS)
         _require(temperature > 0, "temperature is not positive")
-        return Softmax(temperature)
+        return SoftmaxKernel(temperature)
     beta = exact(settings["beta"], "beta", MOST_DIGITS) if name == "power" else Fraction(1)
     _require(beta > 0, "beta is not positive")
-    return Power(beta)
+    return PowerKernel(beta)
 
 
-def _model(construction: str, value: object) -> tuple[Model, int]:
+def _model(construction: str, value: object) -> tuple[SpikeModel, int]:
     """Return the construction at its parameters, and m."""
     parameters = fields(value, "parameters", PARAMETERS[construction])
     m = integer(parameters["m"], "m", 1)
@@ -129,7 +129,7 @@ def _model(construction: str, value: object) -> tuple[Model, int]:
     return constructions.cross(n, d, (a0, a1), b, c, tau, r_q), m
 
 
-def _plain(parameters: dict[str, Any]) -> Model:
+def _plain(parameters: dict[str, Any]) -> SpikeModel:
     n = integer(parameters["n"], "n", 3, MOST_BLOCKS + 1)
     peak, base, spread, tau = _exact_parameters(parameters, "peak", "base", "spread", "tau")
     _require(peak > 0, "peak is not positive")
@@ -148,7 +148,7 @@ def _require(holds: bool, fault: str) -> None:
         raise Malformed(fault)
 
 
-def _spike_weights(value: object, model: Model) -> dict[tuple[int, str], tuple[Fraction, Fraction]]:
+def _spike_weights(value: object, model: SpikeModel) -> dict[tuple[int, str], tuple[Fraction, Fraction]]:
     """Parse one enclosure for every label and kind of row."""
     expected_keys = [(label, name) for label in (0, 1) for name in model.rows[label]]
     weights = {}
@@ -164,7 +164,7 @@ def _spike_weights(value: object, model: Model) -> dict[tuple[int, str], tuple[F
     return weights
 
 
-def _thresholds(value: object, model: Model) -> dict[ThresholdKey, int]:
+def _thresholds(value: object, model: SpikeModel) -> dict[ThresholdKey, int]:
     """Parse one least count for every label, sign triple and row that can fire."""
     expected_keys = set(model.threshold_keys())
     thresholds: dict[ThresholdKey, int] = {}

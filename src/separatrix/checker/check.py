@@ -12,7 +12,7 @@ from separatrix.checker.certificate import Certificate, describe_threshold, read
 from separatrix.checker.constructions import ThresholdKey
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
-from separatrix.checker.probability import Enclosure, Probabilities, probabilities
+from separatrix.checker.probability import Enclosure, FiringProbabilities, probabilities
 from separatrix.checker.statement import verdict_statement
 
 WIDEST = Fraction(1, 10**20)
@@ -65,7 +65,7 @@ def check(document: object) -> Report:
     return Report(findings.verified, findings.failed, statement)
 
 
-def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> Probabilities:
+def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> FiringProbabilities:
     """Verify every statement of a parsed certificate; return the probabilities that follow."""
     findings.note(same_digest(document), "sha256")
     findings.note(certificate.model.increasing(), "that a pre-activation grows with the number of + blocks")
@@ -77,6 +77,7 @@ def verify(document: dict[str, Any], certificate: Certificate, findings: Finding
 def same_digest(document: dict[str, Any]) -> bool:
     """Whether a document contains the hash of its other fields."""
     body = {name: value for name, value in document.items() if name != "sha256"}
+    # One text for equal values, whatever the order and spacing of the file.
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return bool(hashlib.sha256(text.encode("ascii")).hexdigest() == document["sha256"])
 
@@ -93,6 +94,7 @@ def _check_weights(certificate: Certificate, findings: Findings) -> None:
         )
         if high - low > WIDEST:
             findings.note(False, f"{subject} being wider than 1e-20,")
+        # f - low >= 0 >= f - high; ends are allowed, since a rational weight is given as both ends.
         elif above is None or below is None:
             findings.note(None, subject)
         else:
@@ -111,11 +113,12 @@ def _check_thresholds(certificate: Certificate, findings: Findings) -> None:
         fires_below = False if least == 0 else fires(key, least - 1)
         is_wrong = fires_here is False or fires_below is True
         is_decided = fires_here is not None and fires_below is not None
+        # One wrong side refutes a statement, even if the other is undecided.
         holds = False if is_wrong else True if is_decided else None
         findings.note(holds, f"the least count {least} of {describe_threshold(key)}")
 
 
-def _check_probabilities(certificate: Certificate, findings: Findings) -> Probabilities:
+def _check_probabilities(certificate: Certificate, findings: Findings) -> FiringProbabilities:
     """Check the fractions against the thresholds, the floats and the verdict against the fractions."""
     computed = probabilities(certificate.model, certificate.thresholds, certificate.m)
     for name, value in certificate.neuron.items():
@@ -131,11 +134,13 @@ def _check_probabilities(certificate: Certificate, findings: Findings) -> Probab
 
 def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:
     """Whether the value is the float nearest to the enclosed number; None if that is ambiguous."""
+    # float() rounds fractions correctly, so it is monotone: if both ends give one float, so does the number.
     low, high = map(float, enclosure)
     return value == low if low == high else None
 
 
 def _verdict(distinguish: Enclosure, fire_d1: Enclosure, delta: Fraction) -> str | None:
+    # Each word has to hold at the end of the enclosure that is worst for it.
     low, high = distinguish
     if low >= 1 - delta:
         return "distinguishes"

@@ -53,6 +53,7 @@ def read_file(path: Path) -> object:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # JSON parsers disagree on which of two equal names counts, so a reader might see another value.
     values = dict(pairs)
     if len(values) < len(pairs):
         raise Malformed("a field is given twice")
@@ -63,6 +64,7 @@ def _integer(text: str) -> int:
     if len(text) > MOST_DIGITS + 1:
         raise Malformed(f"a number has more than {MOST_DIGITS} digits")
     value = digits(text.removeprefix("-"))
+    # Python reads -0 as 0, so that two texts would stand for one value.
     if text == "-0":
         raise Malformed("a number is written as -0")
     return -value if text.startswith("-") else value
@@ -84,6 +86,7 @@ def digits(text: str) -> int:
     """Return the integer of a digit string; Python itself refuses more than 4300 digits at once."""
     if len(text) <= 600:
         return int(text)
+    # Halving keeps the products balanced, which Python multiplies in less than quadratic time.
     low = len(text) // 2
     shift: int = 10**low
     return digits(text[:-low]) * shift + digits(text[-low:])
@@ -98,8 +101,10 @@ def fields(value: object, place: str, names: Collection[str]) -> dict[str, Any]:
             raise Malformed(f"{place} lacks the field {name}")
     for name in value:
         if name not in names:
-            printed = name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "with an odd name"
-            raise Malformed(f"{place} has the unknown field {printed}")
+            quoted_name = (
+                name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "with an odd name"
+            )
+            raise Malformed(f"{place} has the unknown field {quoted_name}")
     return value
 
 
@@ -114,6 +119,7 @@ def entries(value: object, place: str, count: int) -> list[Any]:
 
 def integer(value: object, place: str, low: int, high: int | None = None) -> int:
     """Require an integer from low to high; booleans are rejected."""
+    # isinstance would accept true, which is an int in Python.
     if type(value) is not int:
         raise Malformed(f"{place} is not a whole number")
     if value < low:

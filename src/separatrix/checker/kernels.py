@@ -43,7 +43,7 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class Softmax(Kernel):
+class SoftmaxKernel(Kernel):
     """exp(q log n) = n^q, which is rational if n is a perfect power of the right degree.
 
     q is the logit's multiple divided by the temperature.
@@ -62,7 +62,7 @@ class Softmax(Kernel):
 
 
 @dataclass(frozen=True)
-class Power(Kernel):
+class PowerKernel(Kernel):
     """The logit to the power beta; linear attention has beta = 1. A common logarithm cancels."""
 
     beta: Fraction
@@ -72,11 +72,12 @@ class Power(Kernel):
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
         value = logit.enclose(at)
+        # An interval that reaches 0 has no logarithm; at a higher precision it may be positive.
         return at.exp(at.rational(self.beta) * at.log(value)) if value > 0 else at.anything()
 
 
 @dataclass(frozen=True)
-class Taylor(Kernel):
+class TaylorKernel(Kernel):
     """The sum of z^i / i! for i up to the order."""
 
     order: int
@@ -84,7 +85,8 @@ class Taylor(Kernel):
     def cancels(self, terms: list[Term]) -> bool:
         """For multiples of one logarithm, whether all coefficients of the polynomial are zero."""
         one_logarithm = len({logit.of for _, logit in terms}) == 1
-        # k different multiples have no more than k independent coefficients.
+        # For k different multiples the first k sums vanish only if all factors do (Vandermonde), so further
+        # ones need not be examined.
         degrees = range(min(self.order + 1, len(terms)))
         return one_logarithm and all(
             sum(factor * logit.times**i for factor, logit in terms) == 0 for i in degrees
@@ -92,6 +94,7 @@ class Taylor(Kernel):
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
         value, total = logit.enclose(at), at.rational(1)
+        # Horner's scheme: few interval operations, so the enclosure stays narrow.
         for i in range(self.order, 0, -1):
             total = 1 + total * value / i
         return total
@@ -112,9 +115,11 @@ def sign(kernel: Kernel, terms: list[Term]) -> int | None:
                 break
         else:
             sums.append((factor, logit))
+    # Scores are positive, so factors of one sign decide without any interval.
     signs = {(factor > 0) - (factor < 0) for factor, _ in sums} - {0}
     if len(signs) < 2:
         return signs.pop() if signs else 0
+    # Intervals never show that a sum is zero; a tie that is not recognised here stays undecided.
     if kernel.cancels(sums):
         return 0
     for bits in PRECISIONS:

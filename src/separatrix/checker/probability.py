@@ -8,21 +8,21 @@ from fractions import Fraction
 from itertools import pairwise
 
 from separatrix.checker.arithmetic import Interval, ends, intervals
-from separatrix.checker.constructions import TRIPLES, Model, Signs, ThresholdKey
+from separatrix.checker.constructions import TRIPLES, Signs, SpikeModel, ThresholdKey
 
 BITS = 512
 TINY = Fraction(1, 1 << 128)
 MOST_BITS = 100_000
 """Powers up to this many bits are computed exactly."""
 
-Span = tuple[int, int]
+CountRange = tuple[int, int]
 """A half-open range of counts."""
 
 Enclosure = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
-class Probabilities:
+class FiringProbabilities:
     """The exact probabilities of one neuron, and enclosures of those of m neurons."""
 
     p0: Fraction
@@ -33,16 +33,19 @@ class Probabilities:
     distinguish: Enclosure
 
 
-def probabilities(model: Model, least: Mapping[ThresholdKey, int], m: int) -> Probabilities:
+def probabilities(model: SpikeModel, least: Mapping[ThresholdKey, int], m: int) -> FiringProbabilities:
     """Return the probabilities that follow from every row's least firing count."""
     neuron_probabilities = neuron(model, least)
-    return Probabilities(*neuron_probabilities, *network(*neuron_probabilities, m))
+    return FiringProbabilities(*neuron_probabilities, *network(*neuron_probabilities, m))
 
 
-def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
+def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
     """Return P(fires on D0), P(fires on D1), P(fires on D1 only) from the least firing counts."""
-    spans = {(label, signs): _spans(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
-    points = {end for label_spans in spans.values() for span in label_spans for end in span}
+    spans = {
+        (label, signs): _count_ranges(model, least, label, signs) for label in (0, 1) for signs in TRIPLES
+    }
+    # Whether a row fires changes at these counts only, so binomial sums are needed at them alone.
+    points = {end for label_ranges in spans.values() for span in label_ranges for end in span}
     below = binomial_sums(model.blocks, points)
     totals = [0, 0, 0]
     for signs in TRIPLES:
@@ -53,11 +56,13 @@ def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, F
                 for start, stop in pairwise(sorted(points))
                 if _covers(inside, start, stop) and not _covers(outside, start, stop)
             )
-    states = 1 << (model.blocks + 3)
+    states = 1 << (model.blocks + 3)  # the signs of the other blocks, and the triple
     return Fraction(totals[0], states), Fraction(totals[1], states), Fraction(totals[2], states)
 
 
-def _spans(model: Model, least: Mapping[ThresholdKey, int], label: int, signs: Signs) -> list[Span]:
+def _count_ranges(
+    model: SpikeModel, least: Mapping[ThresholdKey, int], label: int, signs: Signs
+) -> list[CountRange]:
     """Return the counts at which each row exists and fires.
 
     A row in a + block needs at least one + block; a row in a - block needs at least one - block.
@@ -72,7 +77,7 @@ def _spans(model: Model, least: Mapping[ThresholdKey, int], label: int, signs: S
     return spans
 
 
-def _covers(spans: list[Span], start: int, stop: int) -> bool:
+def _covers(spans: list[CountRange], start: int, stop: int) -> bool:
     return any(first <= start and stop <= last for first, last in spans)
 
 
@@ -83,6 +88,7 @@ def binomial_sums(trials: int, points: Iterable[int]) -> dict[int, int]:
     {0: 0, 1: 1, 3: 11, 5: 16}
     """
     sorted_points = sorted(set(points))
+    # By symmetry the sums beyond the middle follow from those before it: half the work, and shorter numbers.
     near = {min(k, trials + 1 - k) for k in sorted_points}
     sums, term, total = {}, 1, 0
     for i in range(max(near, default=0) + 1):
@@ -114,6 +120,7 @@ def _none_fires(p: Fraction, m: int) -> Enclosure:
         exact: Fraction = (1 - p) ** m
         return exact, exact
     decay = _decay(p, m)
+    # exp(-decay) < 2^-10000, far below every float; the exact value would only cost time.
     if decay > 10_000:
         return Fraction(0), Fraction(1, 1 << 10_000)
     return ends(intervals(BITS).exp(-decay))
@@ -128,6 +135,7 @@ def _any_fires(p: Fraction, m: int) -> Enclosure:
     if decay > 10_000:
         return 1 - Fraction(1, 1 << 10_000), Fraction(1)
     if decay < at.rational(TINY):
+        # 1 - x <= (1 - exp(-x)) / x <= 1: subtracting from 1 would leave no digits of a tiny x.
         return ends(decay * (1 - at.enclosing(0, 1) * decay))
     return ends(1 - at.exp(-decay))
 

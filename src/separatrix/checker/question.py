@@ -22,7 +22,7 @@ NO_NUMBER = ("form",)
 
 
 @dataclass(frozen=True)
-class Question:
+class CertifiedQuestion:
     """The part that all ends share, as written; `parameter` is in neither of the two objects."""
 
     construction: str
@@ -37,20 +37,20 @@ class Question:
 
     def differences(self, end: dict[str, Any]) -> list[str]:
         """Return the fields in which a parsed end differs from the certificate's point."""
-        parameters, shared = end["parameters"], self.parameters
+        parameters = end["parameters"]
         faults = [] if end["construction"] == self.construction else ["construction"]
         settings = {**self.mechanism, **_only(end["mechanism"], self.parameter)}
         if not _same_json(settings, end["mechanism"]):
             faults.append("mechanism")
         if faults:
             return faults
-        for name in shared:
-            if name == "tau" and shared["tau"] is None:
+        for name, value in self.parameters.items():
+            if name == "tau" and value is None:
                 holds = exact(parameters["tau"], "tau") == exact(parameters["c"], "c") + Fraction(1, 10)
             elif name == "n" and self.construction in BLOCKS:
-                holds = parameters["n"] == nearest_multiple(shared["n"], parameters["d"] - 2)
+                holds = parameters["n"] == nearest_multiple(value, parameters["d"] - 2)
             else:
-                holds = _same_json(parameters[name], shared[name])
+                holds = _same_json(parameters[name], value)
             if not holds:
                 faults.append(name)
         return faults
@@ -58,17 +58,17 @@ class Question:
     def describe(self, ends: Sequence[dict[str, Any]]) -> list[str]:
         """Describe the fixed parameters, those that follow by a rule, and the moving one."""
         first = {name: value for name, value in ends[0]["parameters"].items() if name != self.parameter}
-        shared = {name: v for name, v in first.items() if all(e["parameters"][name] == v for e in ends)}
+        fixed_values = {name: v for name, v in first.items() if all(e["parameters"][name] == v for e in ends)}
         moving, *followers = self.following(ends[0])
         moves = f"{moving} moves, and {followers[0]} with it" if followers else f"{moving} alone moves"
         sentences = [
             f"{mechanism_words(self.mechanism)} on {self.construction}, where {moves}.",
-            f"Fixed at every end: {words(shared)}.",
+            f"Fixed at every end: {words(fixed_values)}.",
             scoring(self.mechanism),
         ]
         if "tau" in first and self.parameters["tau"] is None:
             sentences.append("tau is c + 0.1.")
-        if "n" in first and (self.parameters["n"] != first["n"] or "n" not in shared):
+        if "n" in first and (self.parameters["n"] != first["n"] or "n" not in fixed_values):
             sentences.append(f"n is the multiple of d-2 nearest to {self.parameters['n']}.")
         return sentences
 
@@ -83,7 +83,7 @@ class Question:
         return {name: values[name] for name in names}
 
 
-def read_question(body: dict[str, Any]) -> Question:
+def read_question(body: dict[str, Any]) -> CertifiedQuestion:
     """Parse the shared part of a boundary certificate; the ends, which repeat its values, validate them."""
     construction = word(body["construction"], "construction", PARAMETERS)
     if not isinstance(body["mechanism"], dict) or "name" not in body["mechanism"]:
@@ -100,7 +100,7 @@ def read_question(body: dict[str, Any]) -> Question:
         follows = key == "tau" and value is None and construction in BLOCKS
         if type(value) not in (int, str) and not follows:
             raise Malformed(f"{key} is neither a whole number nor text")
-    return Question(construction, mechanism, parameters, parameter)
+    return CertifiedQuestion(construction, mechanism, parameters, parameter)
 
 
 def nearest_multiple(n: int, step: int) -> int:

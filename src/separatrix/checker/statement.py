@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from separatrix.checker.probability import Enclosure, Probabilities
+from separatrix.checker.probability import Enclosure, FiringProbabilities
 
 P = "P(tells apart)"
 
@@ -40,7 +40,7 @@ READER = (
 ONLY_THIS_READER = "anything about another reader, threshold or number of signs, or about trained weights"
 
 
-def verdict_statement(document: Mapping[str, Any], probabilities: Probabilities) -> tuple[str, ...]:
+def verdict_statement(document: Mapping[str, Any], probabilities: FiringProbabilities) -> tuple[str, ...]:
     """Return the sentences for one point from its verified certificate."""
     delta, verdict = document["delta"], document["verdict"]
     p0, p1, only, fire_d0, fire_d1 = (

@@ -60,7 +60,7 @@ def any_n() -> Finding:
             beyond = MORE_SCORES * least[0], MORE_BITS * math.log2(n)
             max_scores, max_bits = least if n <= MAX_N_OF_EQUAL_WORK else beyond
             error = relative_error(p1_float, p1)
-            holds = count.decided and error < 1e-12 and scores <= max_scores and bits <= max_bits
+            holds = count.is_decided and error < 1e-12 and scores <= max_scores and bits <= max_bits
             parameters = {**BASE, "n": n, "mechanism": mechanism.name}
             points.add(parameters, holds, p1=p1, error=error, scores=scores, bits=bits)
         points += [width_point(mechanism, d) for d in TAIL_WIDTHS]
@@ -110,7 +110,7 @@ def ties() -> Finding:
     results: Setting = {"tied_states": len(states), "tied_vectors": len(tie_indices)}
     results |= {"float64_fires_on": len(wrong), "float64_exceeds_tau_by": excess}
     results |= {"p0_certified": count.low.p0, "p0_by_rationals": p0, "p0_by_float64": float_p0}
-    holds = wrong and count.decided and count.low.p0 == p0 != float_p0
+    holds = wrong and count.is_decided and count.low.p0 == p0 != float_p0
     return Points([Point(TIE, holds, **results)]).conclude(
         f"{len(states)} sign state ({len(tie_indices)} vectors) equals tau; float64 exceeds tau by "
         f"{excess:.0e} on {len(wrong)} of them and counts p0 = {float_p0}; rationals count {p0}, the "

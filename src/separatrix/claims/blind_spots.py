@@ -62,7 +62,9 @@ def equal_rows() -> Finding:
 
 def equal_queries_point(mechanism: str, n: int, factor: str) -> Point:
     """Check that both labels provably get the same row."""
-    is_equal = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).same
+    is_equal = proved_outputs(
+        example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)
+    ).has_equal_rows
     return Point({"mechanism": mechanism, "n": n, "factor": factor}, is_equal, equal_rows=is_equal)
 
 
@@ -89,7 +91,7 @@ def softmax_query_point(n: int, factor: str) -> Point:
     exponents = (float(construction.query), float(construction.query * construction.factor))
     low, high = (1 / (1 + (n - 1) * math.exp(-e * math.log(n))) for e in exponents)
     error = relative_error([outcome.v0, outcome.margin], [low, high - low])
-    holds = rows.differ and not rows.same and error < 1e-11
+    holds = rows.differ and not rows.has_equal_rows and error < 1e-11
     return Point({"n": n, "factor": factor}, holds, apart=abs(outcome.margin), error=error)
 
 

@@ -211,7 +211,7 @@ def wrong_thresholds(enumeration: Enumeration, mechanism: Mechanism, setting: Se
     for tau in enumeration.thresholds():
         count = certified.count(spike(setting, tau=tau), mechanism)
         neuron = (count.low.p0, count.low.p1, count.low.only)
-        if not count.decided or neuron != replace(enumeration, tau=tau).probabilities:
+        if not count.is_decided or neuron != replace(enumeration, tau=tau).probabilities:
             yield tau
 
 
@@ -221,7 +221,7 @@ def probability_point(mechanism: Mechanism, setting: Setting) -> Point:
     enumeration = enumerate_signs(construction, mechanism, construction.n // 2)
     count = certified.count(construction, mechanism)
     neuron = (count.low.p0, count.low.p1, count.low.only)
-    is_decided = count.decided and (not isinstance(mechanism, Softmax) or enumeration.closest > AWAY)
+    is_decided = count.is_decided and (not isinstance(mechanism, Softmax) or enumeration.closest > AWAY)
     float_error = enumeration.float_engine_error(mechanism, setting)
     is_exact = enumeration.probabilities == neuron and float_error == 0
     counts, fractions = (", ".join(map(str, p)) for p in (enumeration.probabilities, neuron))

@@ -45,9 +45,9 @@ def main() -> None:
         code = exit_code()
     except Exception as error:
         code = 2
-        from separatrix.core.errors import told
+        from separatrix.core.errors import user_lines
 
-        for line in told(error):
+        for line in user_lines(error):
             _say(line)
     try:
         sys.stdout.flush()

@@ -69,7 +69,7 @@ def choose(
     options = {name.removeprefix("as_") for name in signature(choose).parameters} - {"words"}
     values: dict[str, Any] = {**read_words(words or [], Budget.model_fields, options)}
     if unknown_names := next((name for name in values if name not in Budget.model_fields), None):
-        raise UsageError(Budget.unknown(unknown_names))
+        raise UsageError(Budget.describe_unknown(unknown_names))
     Budget.require_all(values)
     Budget.read(values)
     work = "about 20 s for all mechanisms; with --literal minutes for each, tasks up to a minute"

@@ -102,7 +102,7 @@ def _table(result: Readers) -> Table:
 
     table = new_table()
     outcome, threshold, linear = result.fixed.outcome, result.threshold, result.linear
-    tau = Fraction(result.construction.parameters.filled()["tau"])
+    tau = Fraction(result.construction.parameters.complete_values()["tau"])
     table.add_row(
         "fixed reader",
         f"{chance_of(outcome)}, {result.fixed.word} (m {result.construction.m}, tau {_number(tau)}; "

@@ -11,7 +11,7 @@ from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
-    from separatrix.exact.verdicts import Refused, Verdict, Verdicts
+    from separatrix.exact.verdicts import RefusedVerdict, Verdict, Verdicts
 
 GAP = 2
 
@@ -41,11 +41,11 @@ def view(verdicts: Verdicts) -> None:
         out.print(reference, markup=False)
 
 
-def _column(answer: Verdict | Refused) -> dict[str, str]:
+def _column(answer: Verdict | RefusedVerdict) -> dict[str, str]:
     """Return the cells of one mechanism's column by row label."""
-    from separatrix.exact.verdicts import Refused
+    from separatrix.exact.verdicts import RefusedVerdict
 
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedVerdict):
         return {"mechanism": answer.mechanism, "verdict": "not computed"}
     outcome = answer.outcome
     low, high = outcome.interval
@@ -116,14 +116,14 @@ def _theorem_sentences(verdicts: Verdicts) -> dict[str, list[str]]:
 
 def _evidence(verdicts: Verdicts) -> Iterator[tuple[str, list[str]]]:
     """Yield each description of the evidence once, with the mechanisms it applies to."""
-    from separatrix.exact.verdicts import Refused
+    from separatrix.exact.verdicts import RefusedVerdict
     from separatrix.exact.verdicts.several import name_of
 
     mechanisms_by_evidence: dict[str, list[str]] = {}
     for answer in verdicts:
         evidence = (
             answer.evidence
-            if isinstance(answer, Refused)
+            if isinstance(answer, RefusedVerdict)
             else f"{answer.outcome.engine}, {answer.outcome.evidence}"
         )
         mechanisms_by_evidence.setdefault(evidence, []).append(name_of(answer))

@@ -47,7 +47,7 @@ def read_completed(
         # The user did not write these values, so the message has to say where they come from.
         faulty = {name: value for name, value in missing.items() if re.search(rf"\b{name}=", str(error))}
         raise UsageError(f"{error}; {describe_defaults(faulty)}" if faulty else str(error)) from None
-    parameters = construction.parameters.shown()
+    parameters = construction.parameters.as_json()
     return construction, {name: parameters[name] for name in missing}
 
 

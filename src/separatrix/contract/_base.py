@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from separatrix.contract.calls import extras_drawn, sizes_called
-from separatrix.core.errors import one_line, raised, raised_in_short
+from separatrix.core.errors import describe_failure, describe_failure_briefly, one_line
 from separatrix.core.tensors import memory_kept, one_thread
 from separatrix.mechanisms import Mechanism
 
@@ -133,7 +133,7 @@ def run(name: str, mechanism: Mechanism) -> None:
             except Broken as what:
                 raise type(what)(f"{what}{given}") from what.__cause__
             except Exception as error:  # a stranger's mechanism may raise anything
-                raise Broken(f"{raised(error)}{given}") from error
+                raise Broken(f"{describe_failure(error)}{given}") from error
 
 
 def _ask(name: str, mechanism: Mechanism) -> None:
@@ -219,7 +219,7 @@ def _examined(
                 continue
             found.failed[name] = one_line(what)
             if what.__cause__ is not None:
-                found.raised[name] = raised_in_short(what.__cause__)
+                found.raised[name] = describe_failure_briefly(what.__cause__)
         else:
             found.passed.append(name)
     return found

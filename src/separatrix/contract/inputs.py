@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, NotFinite, Skipped, least_precise
 from separatrix.contract.calls import fast
-from separatrix.core.errors import WrongResult, raised
+from separatrix.core.errors import WrongResult, describe_failure
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
@@ -194,7 +194,7 @@ def formats_refused(mechanism: Mechanism) -> dict[torch.dtype, str]:
         except Exception as error:
             if not _refuses_format(mechanism, error):
                 raise
-            found[dtype] = f"it does not run in {short(dtype)}: {raised(error)}"
+            found[dtype] = f"it does not run in {short(dtype)}: {describe_failure(error)}"
     return found
 
 

@@ -129,11 +129,11 @@ def to_json(value: Any) -> Any:
     """Return the JSON value for a value of any supported type."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} has no JSON form; see register_json")
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for key, attribute, is_inlined in keys_of(type(value)):
         inner = to_json(getattr(value, attribute))
-        found |= inner if is_inlined else {key: inner}
-    return found
+        document |= inner if is_inlined else {key: inner}
+    return document
 
 
 def register_json(kind: type, schema_type: Any, convert: Convert) -> None:
@@ -164,16 +164,16 @@ def json_schema(kind: Any, title: str = "", description: str = "") -> dict[str, 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
 
-    made = TypeAdapter[Any](schema_type(kind)).json_schema(
+    generated = TypeAdapter[Any](schema_type(kind)).json_schema(
         schema_generator=WithoutTitles, mode="serialization"
     )
-    made.pop("title", None)
-    made.pop("description", None)
+    generated.pop("title", None)
+    generated.pop("description", None)
     return {
         "$schema": DRAFT,
         "title": title or getattr(kind, "__name__", ""),
         "description": description,
-        **made,
+        **generated,
     }
 
 
@@ -223,11 +223,11 @@ def _typed_dict(kind: type) -> Any:
         from pydantic import ConfigDict, with_config
         from typing_extensions import TypedDict
 
-        made: Any = TypedDict(kind.__name__, dict.fromkeys(_key_names(kind), Any))  # type: ignore[misc]
-        made.__doc__, made.__module__ = kind.__doc__, kind.__module__
-        _typed_dicts[kind] = with_config(ConfigDict(extra="forbid"))(made)
+        typed_dict: Any = TypedDict(kind.__name__, dict.fromkeys(_key_names(kind), Any))  # type: ignore[misc]
+        typed_dict.__doc__, typed_dict.__module__ = kind.__doc__, kind.__module__
+        _typed_dicts[kind] = with_config(ConfigDict(extra="forbid"))(typed_dict)
         # The types are filled in last: a document that contains others of its kind finds itself above.
-        made.__annotations__.update(_typed_keys(kind))
+        typed_dict.__annotations__.update(_typed_keys(kind))
     return _typed_dicts[kind]
 
 
@@ -248,10 +248,10 @@ def _typed_keys(kind: type) -> Iterator[tuple[str, Any]]:
 
     texts = _field_docstrings(kind)
     for key, attribute, is_inlined in keys_of(kind):
-        computed = inspect.getattr_static(kind, attribute, None)
-        if isinstance(computed, shown):
-            annotation = get_type_hints(computed.compute, include_extras=True)["return"]
-            text = inspect.getdoc(computed) or ""
+        attribute_value = inspect.getattr_static(kind, attribute, None)
+        if isinstance(attribute_value, shown):
+            annotation = get_type_hints(attribute_value.compute, include_extras=True)["return"]
+            text = inspect.getdoc(attribute_value) or ""
         else:
             annotation, text = _field_type(kind, attribute), texts.get(attribute, "")
         if is_inlined:

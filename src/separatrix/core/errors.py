@@ -1,4 +1,4 @@
-"""The errors a user sees: one line, in the user's words, saying what to do."""
+"""Errors for users: one line with the problem, its cause and the remedy."""
 
 import linecache
 import re
@@ -9,36 +9,36 @@ from types import TracebackType
 
 from separatrix.core.secrets import without_passwords
 
-LONGEST_WORD, LONGEST_LINE = 200, 2000
-LONGEST_CODE = 72
-OURS = (str(Path(__file__).resolve().parents[1]),)
-PYTHONS = (*OURS, str(Path(sysconfig.get_path("stdlib")).resolve()))
-"""Where code lies that is never the user's own, but for packages."""
+MAX_WORD, MAX_LINE, MAX_CODE = 200, 2000, 72
+"""The maximum numbers of characters of a word, a message and a quoted line of code."""
+SEPARATRIX = (str(Path(__file__).resolve().parents[1]),)
+LIBRARY_FOLDERS = (*SEPARATRIX, str(Path(sysconfig.get_path("stdlib")).resolve()))
+"""Folders whose code is never the user's own: separatrix and the standard library."""
 PACKAGES = ("site-packages", "dist-packages")
-"""Folders that hold installed packages, those of the system and of the user, too."""
+"""Folders of installed packages, of the system and of the user."""
 
 
 class SeparatrixError(Exception):
-    """Anything separatrix refuses to do, with a message fit to be shown as it is.
+    """A request that separatrix refuses, with a message for the user.
 
-    An argument is named in backquotes, as `over`; the command line shows it as its option, --over.
+    Arguments of the library are in backquotes, as `over`; the command line shows them as options, --over.
     """
 
     @property
     def lines(self) -> list[str]:
-        """What is shown: one line, unless there is more than one thing wrong."""
+        """The message, one line for each problem."""
         return [on_one_line(str(self))]
 
 
 class UsageError(SeparatrixError):
-    """The request itself is wrong; the command line answers with exit code 2."""
+    """An invalid request; the command line exits with code 2."""
 
 
 class EngineRefusal(SeparatrixError):
-    """An engine does not apply here: why, and which engines would do instead, the best first.
+    """An engine does not apply here; with the reason, and engines that apply, the best first.
 
-    >>> refused = EngineRefusal("window:size=8 does not accept counts", ("dense",))
-    >>> str(refused), refused.instead
+    >>> refusal = EngineRefusal("window:size=8 does not accept counts", ("dense",))
+    >>> str(refusal), refusal.instead
     ('window:size=8 does not accept counts; engine dense would do', ('dense',))
     """
 
@@ -51,16 +51,16 @@ class EngineRefusal(SeparatrixError):
 
 
 def on_one_line(message: str) -> str:
-    """A message as one line that a terminal can show: no passwords, long words shortened, odd ones spelled.
+    """Return a message as one line for a terminal: without passwords, long words shortened, others escaped.
 
     >>> len(on_one_line("n=" + 5000 * "9" + " is too large"))
     174
     """
-    words = [_shortened(word, LONGEST_WORD) for word in without_passwords(message).split()]
-    return "".join(map(_printable, _shortened(" ".join(words), LONGEST_LINE)))
+    words = [_truncate(word, MAX_WORD) for word in without_passwords(message).split()]
+    return "".join(map(_printable, _truncate(" ".join(words), MAX_LINE)))
 
 
-def _shortened(text: str, longest: int) -> str:
+def _truncate(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest * 3 // 5]}…{text[-(longest // 5) :]}"
 
 
@@ -69,23 +69,23 @@ def _printable(character: str) -> str:
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:
-    """The message of an error on one line, cut to `limit` characters."""
+    """Return the message of an error on one line, cut to `limit` characters."""
     text = " ".join(str(error).split()) or "no message"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def told(error: Exception) -> list[str]:
-    """The lines by which a user is told of an error, options as they are typed; never a traceback.
+def user_lines(error: Exception) -> list[str]:
+    """Return the lines that describe an error to a user, with options as they are typed; never a traceback.
 
-    >>> told(EngineRefusal("window:size=8 does not accept counts", ("dense",)))
+    >>> user_lines(EngineRefusal("window:size=8 does not accept counts", ("dense",)))
     ['window:size=8 does not accept counts; use --engine dense']
     """
     if isinstance(error, EngineRefusal) and error.instead:
         return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
     if isinstance(error, SeparatrixError):
-        return [re.sub(r"`([a-z_]+)`", lambda named: _option(named[1]), line) for line in error.lines]
-    if (call := call_of_theirs(error)) is not None:
-        return [f"{call.name} {raised(error)}"]
+        return [re.sub(r"`([a-z_]+)`", lambda argument: _option(argument[1]), line) for line in error.lines]
+    if (call := find_user_call(error)) is not None:
+        return [f"{call.name} {describe_failure(error)}"]
     if isinstance(error, RecursionError):
         return ["something in this is nested too deeply"]
     if isinstance(error, MemoryError):
@@ -93,86 +93,94 @@ def told(error: Exception) -> list[str]:
     if isinstance(error, UnicodeEncodeError):
         return [f"{error.object[:100]!r} is not a text: it holds bytes that are no UTF-8"]
     if isinstance(error, OSError):
-        what = (error.strerror or str(error)).lower()
-        return [what if error.filename is None else f"{error.filename}: {what}"]
-    what = f"{type(error).__name__}: {str(error) or 'no more is known'}"
-    return [f"{what}. This should not happen: please report the command"]
+        reason = (error.strerror or str(error)).lower()
+        return [reason if error.filename is None else f"{error.filename}: {reason}"]
+    message = f"{type(error).__name__}: {str(error) or 'no more is known'}"
+    return [f"{message}. This should not happen: please report the command"]
 
 
 def _option(name: str) -> str:
-    """How an argument of the library is typed, `cell_timeout` as --cell-timeout."""
+    """Return an argument of the library as an option: `cell_timeout` as --cell-timeout."""
     return f"--{name.replace('_', '-')}"
 
 
-class CallOfTheirs(str):
-    """A note on an error that a user's own mechanism raised: what it was called with."""
+class UserCall(str):
+    """A note on an error that a user's mechanism raised: the call, as text."""
 
     name: str
     """The mechanism."""
     tokens: int
-    """How many keys there were."""
+    """The number of keys."""
 
 
 class WrongResult(ValueError):
-    """What a user's own mechanism returned is not what was due."""
+    """A user's mechanism returned a result of the wrong type or shape."""
 
 
-def note_theirs(error: Exception, name: str, called: str, tokens: int) -> None:
-    """Note on an error that a user's own mechanism `name` raised it, and what that was called with."""
-    if call_of_theirs(error) is None:
-        note = CallOfTheirs(called)
+def annotate_user_error(error: Exception, name: str, description: str, tokens: int) -> None:
+    """Add a note to an error that the user's mechanism `name` raised, with a description of the call."""
+    # Nested calls: the innermost mechanism raised the error, and it annotates first.
+    if find_user_call(error) is None:
+        note = UserCall(description)
         note.name, note.tokens = name, tokens
         error.add_note(note)
 
 
-def call_of_theirs(error: BaseException) -> CallOfTheirs | None:
-    """The call of a user's own mechanism that raised an error, if that is whose error it is."""
+def find_user_call(error: BaseException) -> UserCall | None:
+    """Return the call of a user's mechanism that raised an error; None for other errors."""
     notes = getattr(error, "__notes__", ())
-    return next((note for note in notes if isinstance(note, CallOfTheirs)), None)
+    return next((note for note in notes if isinstance(note, UserCall)), None)
 
 
-def raised(error: BaseException) -> str:
-    """What a mechanism did, in words: it raised an error, in which line of the user's file, called with what.
+def describe_failure(error: BaseException) -> str:
+    """Describe the failure of a mechanism: the error, the line of the user's file, and the call.
 
-    >>> raised(ValueError("too long"))
+    >>> describe_failure(ValueError("too long"))
     'raised ValueError: too long'
     """
-    call = call_of_theirs(error)
-    wrong = isinstance(error, WrongResult)
-    where = "; ".join(filter(None, ("" if wrong else line_of_theirs(error), call))) if call else ""
-    what = one_line(error) if wrong else f"raised {type(error).__name__}: {one_line(error)}"
-    return f"{what} ({where})" if where else what
+    call = find_user_call(error)
+    is_wrong_result = isinstance(error, WrongResult)
+    # A wrong result is noticed after the call returned, so no line of the user's file raised it.
+    line = "" if is_wrong_result else user_source_line(error)
+    details = "; ".join(filter(None, (line, call))) if call else ""
+    failure = one_line(error) if is_wrong_result else f"raised {type(error).__name__}: {one_line(error)}"
+    return f"{failure} ({details})" if details else failure
 
 
-def raised_in_short(error: BaseException) -> str:
-    """What a mechanism did, in a few words: which error it raised, on how many tokens.
+def describe_failure_briefly(error: BaseException) -> str:
+    """Describe the failure of a mechanism briefly: the type of the error and the number of tokens.
 
-    >>> raised_in_short(ValueError("too long"))
+    >>> describe_failure_briefly(ValueError("too long"))
     'raised ValueError'
     """
-    call = call_of_theirs(error)
-    what = "gave a wrong result" if isinstance(error, WrongResult) else f"raised {type(error).__name__}"
-    return what if call is None else f"{what} on {call.tokens:,} token{'s' * (call.tokens != 1)}"
+    call = find_user_call(error)
+    failure = "gave a wrong result" if isinstance(error, WrongResult) else f"raised {type(error).__name__}"
+    return failure if call is None else f"{failure} on {call.tokens:,} token{'s' * (call.tokens != 1)}"
 
 
-def line_of_theirs(error: BaseException) -> str:
-    """The innermost line of the user's own that an error came through: `line 3 of mine.py: return q @ k`."""
-    frames = [(each.f_code.co_filename, number) for each, number in traceback.walk_tb(error.__traceback__)]
-    theirs = [frame for frame in frames if not _is_packaged(frame[0]) and not _is_of(frame[0], PYTHONS)]
-    packaged = [frame for frame in frames if _is_packaged(frame[0]) and not _is_of(frame[0], OURS)]
-    if not theirs + packaged:
+def user_source_line(error: BaseException) -> str:
+    """Return the innermost line of the user's code in a traceback: `line 3 of mine.py: return q @ k`."""
+    frames = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    user_frames = [
+        frame for frame in frames if not _is_packaged(frame[0]) and not _is_of(frame[0], LIBRARY_FOLDERS)
+    ]
+    package_frames = [
+        frame for frame in frames if _is_packaged(frame[0]) and not _is_of(frame[0], SEPARATRIX)
+    ]
+    if not user_frames + package_frames:
         return ""
-    path, number = theirs[-1] if theirs else packaged[0]
-    code = _shortened(" ".join(linecache.getline(path, number).split()), LONGEST_CODE)
+    # Without a line of the user, the outermost line of a package: the one that the mechanism itself is in.
+    path, number = user_frames[-1] if user_frames else package_frames[0]
+    code = _truncate(" ".join(linecache.getline(path, number).split()), MAX_CODE)
     return f"line {number} of {Path(path).name}" + (f": {code}" if code else "")
 
 
-def from_theirs(error: BaseException) -> TracebackType | None:
-    """The traceback of an error from the user's own lines on; whole where it came through none."""
-    found = error.__traceback__
-    while found is not None and _is_of(found.tb_frame.f_code.co_filename, OURS):
-        found = found.tb_next
-    return found or error.__traceback__
+def user_traceback(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an error without leading frames of separatrix; whole if there are no others."""
+    traceback = error.__traceback__
+    while traceback is not None and _is_of(traceback.tb_frame.f_code.co_filename, SEPARATRIX):
+        traceback = traceback.tb_next
+    return traceback or error.__traceback__
 
 
 def _is_packaged(path: str) -> bool:
@@ -180,4 +188,5 @@ def _is_packaged(path: str) -> bool:
 
 
 def _is_of(path: str, folders: tuple[str, ...]) -> bool:
+    # "<string>", "<frozen …>": code without a file, which no line of a file can show.
     return path.startswith("<") or str(Path(path).resolve()).startswith(folders)

@@ -72,7 +72,7 @@ def exit_code() -> int:
 
 
 @contextmanager
-def unfinished(path: Path) -> Iterator[Path]:
+def mark_unfinished(path: Path) -> Iterator[Path]:
     """Mark a file or folder for removal if the process ends within the block."""
     _unfinished.add(path)
     try:
@@ -84,7 +84,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 @contextmanager
 def temporary_folder(prefix: str = "separatrix-", parent: Path | None = None) -> Iterator[Path]:
     """Create a folder that is removed at the end of the block, or if the process ends before."""
-    with unfinished(Path(mkdtemp(prefix=prefix, dir=parent))) as folder:
+    with mark_unfinished(Path(mkdtemp(prefix=prefix, dir=parent))) as folder:
         try:
             yield folder
         finally:
@@ -134,7 +134,7 @@ def watch_signals() -> None:
 
 def _watch(read_end: socket.socket, write_end: socket.socket) -> None:
     global _handled
-    # `theirs` is an argument to keep it open: the system writes the number of each signal to it.
+    # `write_end` is an argument to keep it open: the system writes the number of each signal to it.
     while numbers := read_end.recv(1):
         number = numbers[0]
         if number not in STOPPING or signal.getsignal(number) not in _handlers:

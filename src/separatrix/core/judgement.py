@@ -216,6 +216,7 @@ def share_margin(ceiling: float, proved: float, samples: int, *, exact: bool) ->
 
 def lowest_expected_share(share: float, samples: int) -> float:
     """Return the least expectation for which chance does not rule out a share as high as this one."""
+    # KL(share, p) grows as p moves away from the share, so bisection finds the only end of the interval.
     return _bisect(lambda p: _is_plausible(share, p, samples), share, 0.0)
 
 
@@ -258,6 +259,7 @@ def error_margin(
     """
     squares = np.square(targets.astype(np.float64)).reshape(-1)
     errors, best_errors = (np.square(np.reshape(a, -1) - targets.reshape(-1)) for a in (limit, best))
+    # No statement at all: a gap of -inf never excludes, a slack of inf never contradicts.
     if len(squares) < MIN_ERRORS or not squares.any():
         return ProofMargin(-math.inf, math.inf)
     gaps, scale, largest = errors - best_errors, squares.mean(), float(squares.max())

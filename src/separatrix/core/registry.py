@@ -20,7 +20,7 @@ Registered = TypeVar("Registered", bound=Named)
 
 
 def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
-    """The files in a folder, or else its folders, but for names that begin with an underscore."""
+    """Import the files of a package, or its folders, except names that begin with an underscore."""
     for name in sorted(
         module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg == folders
     ):
@@ -28,21 +28,27 @@ def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
             yield import_module(f"{package.__name__}.{name}")
 
 
-def defined(package: ModuleType, kind: Registered) -> list[Registered]:
-    """The classes of a kind that the files of a folder define themselves and that leave nothing abstract."""
-    return [var for module in modules(package) for var in vars(module).values() if _of(module, var, kind)]
+def find_classes(package: ModuleType, kind: Registered) -> list[Registered]:
+    """Return the concrete subclasses of a kind that the files of a package define."""
+    return [
+        var
+        for module in modules(package)
+        for var in vars(module).values()
+        if _is_defined_in(module, var, kind)
+    ]
 
 
-def _of(module: ModuleType, each: Any, kind: object) -> bool:
-    derived = isinstance(each, type) and kind in each.__mro__ and not inspect.isabstract(each)
-    return derived and each.__module__ == module.__name__
+def _is_defined_in(module: ModuleType, value: Any, kind: object) -> bool:
+    is_concrete = isinstance(value, type) and kind in value.__mro__ and not inspect.isabstract(value)
+    # Imported classes are variables of the module as well; only its own count.
+    return is_concrete and value.__module__ == module.__name__
 
 
-def by_name(classes: Iterable[Registered], what: str) -> dict[str, Registered]:
-    """The classes by name, in their order; two of one name are an error."""
-    found: dict[str, Registered] = {}
+def by_name(classes: Iterable[Registered], plural: str) -> dict[str, Registered]:
+    """Return the classes by name, in their order; two of the same name are an error."""
+    registry: dict[str, Registered] = {}
     for class_ in classes:
-        if class_.name in found:
-            raise ImportError(f"two {what} are named {class_.name}: {found[class_.name]} and {class_}")
-        found[class_.name] = class_
-    return found
+        if class_.name in registry:
+            raise ImportError(f"two {plural} are named {class_.name}: {registry[class_.name]} and {class_}")
+        registry[class_.name] = class_
+    return registry

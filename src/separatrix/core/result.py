@@ -19,10 +19,10 @@ from separatrix.core.rendering import renderer
 if TYPE_CHECKING:
     import polars as pl
 
-LONGEST = 180
-"""Characters of a summary that a repr shows."""
-MOST_ROWS, MOST_COLUMNS = 12, 12
-"""Of a table in a notebook."""
+MAX_TEXT = 180
+"""The maximum number of characters of a summary in a repr, and of a cell in a notebook."""
+MAX_ROWS, MAX_COLUMNS = 12, 12
+"""The maximum size of a table in a notebook."""
 STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
 Row = dict[str, Any]
@@ -32,9 +32,9 @@ class Result(Document):
     """The return value of a public function."""
 
     kind: ClassVar[str]
-    """What it is a result of: the name of its drawing and of its JSON schema."""
+    """The name of its drawing and of its JSON schema."""
     columns: ClassVar[tuple[str, ...]] = ()
-    """Of a table that may have no rows."""
+    """The columns of a table that may have no rows."""
 
     @property
     def summary(self) -> str:
@@ -52,28 +52,27 @@ class Result(Document):
         return json_schema(cls.document_type(), cls.kind)
 
     def rows(self) -> list[Row]:
-        """The result as a table, a dictionary for each row."""
+        """Return the result as a table, a dictionary for each row."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        said = visible(self.summary)
-        return f"<{type(self).__name__}: {said if len(said) <= LONGEST else said[: LONGEST - 1] + '…'}>"
+        return f"<{type(self).__name__}: {_truncate(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        """A small table for a notebook; it fetches nothing."""
+        """Return a small table for a notebook; it loads nothing from the network."""
         return "".join(_html(self.summary, self.notebook_rows(), self.remarks))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What has to be known to read it, a sentence each."""
+        """Sentences needed to read the result."""
         return ()
 
     def notebook_rows(self) -> list[Row]:
-        """The rows that a notebook shows the first of."""
+        """Return the rows of which a notebook shows the first."""
         return self.rows()
 
     def to_frame(self) -> pl.DataFrame:
-        """The rows as a polars frame."""
+        """Return the rows as a polars frame."""
         import polars as pl
 
         rows = self.rows()
@@ -83,16 +82,16 @@ class Result(Document):
         return pl.DataFrame({name: _column([row.get(name) for row in rows]) for name in names}, strict=False)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw it on matplotlib axes, or on new ones, and return them; pyplot and its state are not touched.
+        """Draw the result on matplotlib axes, or on new ones, and return them, without touching pyplot.
 
         `plot().figure` is the new figure.
         """
         return renderer().plot(self, ax)
 
     def save(self, path: str | Path) -> Path:
-        """Write it whole or not at all, in the form the ending names.
+        """Write the result atomically, in the format of the file's ending.
 
-        That is .json, .csv, .parquet, .png, .svg or .pdf; some have more, as maps .html and .npz.
+        These are .json, .csv, .parquet, .png, .svg and .pdf; some results have more, as maps .html and .npz.
         """
         out = Path(path)
         renderer().write(self, out)
@@ -100,10 +99,10 @@ class Result(Document):
 
 
 def _column(values: list[Any]) -> list[Any]:
-    """Values of one kind: integers beyond 64 bits, and numbers among words, become text."""
+    """Return values of one type: integers beyond 64 bits, and numbers among words, become text."""
     large = any(isinstance(value, int) and abs(value) >= 1 << 63 for value in values)
-    mixed = any(isinstance(value, str) for value in values)
-    return [str(value) if value is not None and (large or mixed) else value for value in values]
+    has_words = any(isinstance(value, str) for value in values)
+    return [str(value) if value is not None and (large or has_words) else value for value in values]
 
 
 def _html(summary: str, rows: list[Row], remarks: tuple[str, ...]) -> Iterator[str]:
@@ -111,8 +110,8 @@ def _html(summary: str, rows: list[Row], remarks: tuple[str, ...]) -> Iterator[s
     yield from (f"<p>{_text(remark)}</p>" for remark in remarks)
     if rows:
         yield from _table(rows)
-    if len(rows) > MOST_ROWS:
-        yield f"<p>{MOST_ROWS} of {len(rows):,} rows; to_frame() has all</p>"
+    if len(rows) > MAX_ROWS:
+        yield f"<p>{MAX_ROWS} of {len(rows):,} rows; to_frame() has all</p>"
     yield "</div>"
 
 
@@ -122,9 +121,9 @@ def _table(rows: list[Row]) -> Iterator[str]:
         for name, value in rows[0].items():
             yield f"<tr><th style={STYLE!r}>{_text(name)}</th><td style={STYLE!r}>{_cell(value)}</td></tr>"
     else:
-        names = list(rows[0])[:MOST_COLUMNS]
+        names = list(rows[0])[:MAX_COLUMNS]
         yield f"<tr>{''.join(f'<th style={STYLE!r}>{_text(name)}</th>' for name in names)}</tr>"
-        for row in rows[:MOST_ROWS]:
+        for row in rows[:MAX_ROWS]:
             yield f"<tr>{''.join(f'<td style={STYLE!r}>{_cell(row.get(name))}</td>' for name in names)}</tr>"
     yield "</tbody></table>"
 
@@ -136,5 +135,9 @@ def _cell(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    shown = visible(text)
-    return escape(shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…")
+    return escape(_truncate(text))
+
+
+def _truncate(text: str) -> str:
+    text = visible(text)
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

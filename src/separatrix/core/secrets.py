@@ -41,7 +41,7 @@ def without_passwords(message: str) -> str:
     >>> without_passwords("mine:Net:dim=4@0123456789ab is a mechanism, me:secret@0123456789ab/db a store")
     'mine:Net:dim=4@0123456789ab is a mechanism, me:***@0123456789ab/db a store'
     """
-    return _SHOWN.sub(_hidden, message)
+    return _SHOWN.sub(_hide, message)
 
 
 def may_hold_password(text: str) -> bool:
@@ -53,7 +53,7 @@ def may_hold_password(text: str) -> bool:
     return _GIVEN.search(text) is not None
 
 
-def _hidden(match: re.Match[str]) -> str:
+def _hide(match: re.Match[str]) -> str:
     if match["weighted"]:
         return match[0]
     before = match["user"] or match["colon"]

@@ -78,6 +78,7 @@ def start_process(start: Callable[[], Started], preload_module: str) -> Started:
                 return start()
         except (EOFError, OSError) as error:
             reason = one_line(error) if str(error) else type(error).__name__
+            # The first retry is immediate: a killed fork server is gone, and a new one starts at once.
             time.sleep(0.1 * attempt)
             process_context(preload_module)
     raise SeparatrixError(

@@ -240,10 +240,10 @@ def _check_constants(mechanism: Mechanism) -> None:
     """Refuse a constant in the place of what the layer learns: it would change nothing."""
     for extra in mechanism.extras:
         name = extra.parameter or extra.name
-        shown = mechanism.parameters.shown()
+        shown = mechanism.parameters.as_json()
         if (
             name in mechanism.parameters.model_fields_set
-            and shown[name] != type(mechanism.parameters)().shown()[name]
+            and shown[name] != type(mechanism.parameters)().as_json()[name]
         ):
             raise UsageError(
                 f"{mechanism.spelled}: a layer has {extra.name} for each token or head, so that {name}="

@@ -128,7 +128,7 @@ class Mechanism(Parametrised, ABC):
     @property
     def spelled(self) -> str:
         """The name on the command line, `power:beta=4`, with a mark of its weights."""
-        words = ",".join(f"{name}={value}" for name, value in self.parameters.chosen().items())
+        words = ",".join(f"{name}={value}" for name, value in self.parameters.non_default_values().items())
         return (f"{self.name}:{words}" if words else self.name) + mark(self.held_weights)
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from separatrix.core.registry import by_name, defined, modules
+from separatrix.core.registry import by_name, find_classes, modules
 from separatrix.mechanisms._base import Mechanism
 
 FIRST = "kernels"
@@ -14,5 +14,5 @@ FIRST = "kernels"
 def registered(package: ModuleType) -> dict[str, type[Mechanism]]:
     """Every mechanism in the folders of a package, by name; sorted by folder, then by name."""
     families = sorted(modules(package, folders=True), key=lambda each: each.__name__.split(".")[-1] != FIRST)
-    folders = (sorted(defined(family, Mechanism), key=lambda each: each.name) for family in families)
+    folders = (sorted(find_classes(family, Mechanism), key=lambda each: each.name) for family in families)
     return by_name((each for folder in folders for each in folder), "mechanisms")

@@ -8,7 +8,7 @@ from copy import deepcopy
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from separatrix.core.errors import WrongResult, note_theirs, one_line, raised
+from separatrix.core.errors import WrongResult, annotate_user_error, describe_failure, one_line
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
@@ -96,14 +96,15 @@ class CustomMechanism(Mechanism):
         self._seen_free: dict[tuple[str, int, int], bool] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        how = (self.attend, self.name, self.parameters.chosen(), self.made_with)
+        how = (self.attend, self.name, self.parameters.non_default_values(), self.made_with)
         return _trained if self.trains else wrapped, how
 
     @property
     def typed(self) -> str:
         """The mechanism as it is named on the command line, `mine:attend:width=64`."""
         words = ",".join(
-            f"{name}={value}" for name, value in {**self.made_with, **self.parameters.chosen()}.items()
+            f"{name}={value}"
+            for name, value in {**self.made_with, **self.parameters.non_default_values()}.items()
         )
         return f"{self.name}:{words}" if words else self.name
 
@@ -118,7 +119,7 @@ class CustomMechanism(Mechanism):
 
     def trained(self) -> CustomMechanism:
         """The same, but that a module is called itself and not as a copy: gradients reach its weights."""
-        return _trained(self.attend, self.name, self.parameters.chosen(), self.made_with)
+        return _trained(self.attend, self.name, self.parameters.non_default_values(), self.made_with)
 
     @cached_property
     def attend_any_size(self) -> Fitted:
@@ -247,7 +248,7 @@ class CustomMechanism(Mechanism):
             require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
             return out  # type: ignore[no-any-return]
         except Exception as error:
-            note_theirs(error, self.spelled, described_call(q, k, v, options), k.shape[-2])
+            annotate_user_error(error, self.spelled, described_call(q, k, v, options), k.shape[-2])
             raise
 
     def _in(self, dtype: torch.dtype) -> Callable[..., Any]:
@@ -341,7 +342,7 @@ def wrapped(
     if asked.heads is not None:
         said["fixed_heads"] = asked.heads
     made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), {**variables, **said})
-    return made(attend, **asked.chosen())
+    return made(attend, **asked.non_default_values())
 
 
 def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
@@ -357,7 +358,7 @@ def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechan
         raise UsageError(f"{mechanism.spelled} {what}; leave {', '.join(how)} out")
     if "seed" in how:
         raise UsageError(f"{mechanism.name} {HAS_WEIGHTS}")
-    chosen = {**mechanism.parameters.chosen(), **how}
+    chosen = {**mechanism.parameters.non_default_values(), **how}
     return wrapped(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
 
 
@@ -370,7 +371,9 @@ def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
     except Exception as error:
         if not sizes:
             return mechanism
-        raise UsageError(f"calling {mechanism.name} with {sizes} failed: it {raised(error)}") from None
+        raise UsageError(
+            f"calling {mechanism.name} with {sizes} failed: it {describe_failure(error)}"
+        ) from None
     return mechanism
 
 

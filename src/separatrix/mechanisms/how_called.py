@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from separatrix.core.errors import WrongResult, note_theirs, raised
+from separatrix.core.errors import WrongResult, annotate_user_error, describe_failure
 from separatrix.core.numbers.exact import parse_exact
-from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError, between
+from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError, limit
 from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
 
@@ -44,7 +44,7 @@ class HowCalled(Parameters):
     constraints: ClassVar[tuple[Constraint, ...]] = (
         _at_least("width", 1),
         _at_least("heads", 1),
-        between("seed", 0, 2**63 - 1),
+        limit("seed", 0, 2**63 - 1),
         Constraint(
             ("scale",),
             lambda p: p.scale in WIDTH_FACTORS or p.scale > 0,
@@ -117,7 +117,9 @@ def ready(attend: Any, name: str, how: HowCalled) -> Any:
                     made(*((x.flatten(0, 1) if flat else x).float() for x in tokens))
                 return made
             except Exception as error:
-                note_theirs(error, name, described_call(*tokens, {}), tokens[1].shape[-2])
+                annotate_user_error(error, name, described_call(*tokens, {}), tokens[1].shape[-2])
                 why = why or error
     assert why is not None
-    raise UsageError(f"{name} has weights that its first call makes, and that call failed: it {raised(why)}")
+    raise UsageError(
+        f"{name} has weights that its first call makes, and that call failed: it {describe_failure(why)}"
+    )

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import line_of_theirs, one_line
+from separatrix.core.errors import one_line, user_source_line
 from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import registered
@@ -221,7 +221,7 @@ def _instance(
 
 def _told(error: BaseException) -> str:
     """An error, and the line of the user's that raised it."""
-    where = line_of_theirs(error)
+    where = user_source_line(error)
     return f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
 
 

@@ -17,7 +17,7 @@ from separatrix.constructions.reference import reference_defaults
 from separatrix.core.numbers import parse_exact, parse_integer
 from separatrix.core.parameters import Grid, Parameters, UsageError
 from separatrix.core.parameters.grid import is_number, is_whole, violations
-from separatrix.core.parameters.model import printed
+from separatrix.core.parameters.model import format_value
 from separatrix.core.parameters.ranges import is_axis, read_counted
 
 
@@ -41,7 +41,7 @@ def read_values(schema: type[Parameters], name: str, value: Any) -> tuple[Any, .
     (1000, 10000, 100000, 1000000)
     """
     if name not in schema.model_fields:
-        raise UsageError(schema.unknown(name))
+        raise UsageError(schema.describe_unknown(name))
     has_numbers = is_number(schema, name)
     if has_numbers and is_axis(value):
         span, count = read_counted(schema, name, value)
@@ -75,9 +75,11 @@ class PlanPoints:
     def __iter__(self) -> Iterator[dict[str, str]]:
         names = [name for axis in self.grid.axes for name in axis]
         texts = [
-            [str(printed(value)) for value in values] for axis in self.grid.axes for values in axis.values()
+            [str(format_value(value)) for value in values]
+            for axis in self.grid.axes
+            for values in axis.values()
         ]
-        base = {name: str(value) for name, value in self.grid.first(self.kind.schema).shown().items()}
+        base = {name: str(value) for name, value in self.grid.first(self.kind.schema).as_json().items()}
         lengths: Iterator[dict[str, str]] = repeat({})
         if self.n is not None:
             length_texts = np.vectorize(str, otypes=[object])(self.n)

@@ -21,7 +21,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from separatrix.core.numbers import parse_integer
 from separatrix.core.parameters import UsageError
-from separatrix.core.parameters.model import printed
+from separatrix.core.parameters.model import format_value
 from separatrix.mechanisms import MECHANISMS, Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps.plan_points import count_values, read_values
@@ -169,7 +169,7 @@ def _list_choices(entry: Mapping[str, Any]) -> list[str]:
         )
     schema = MECHANISMS[name].schema
     values = {key: read_values(schema, key, value) for key, value in entry.items() if key != "name"}
-    choices = product(*([f"{key}={printed(value)}" for value in items] for key, items in values.items()))
+    choices = product(*([f"{key}={format_value(value)}" for value in items] for key, items in values.items()))
     return [f"{name}:{','.join(words)}" if words else name for words in choices]
 
 

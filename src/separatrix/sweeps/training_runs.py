@@ -182,7 +182,7 @@ def normalize_start(start: str) -> str:
 
 def parameter_texts(parameters: Parameters) -> dict[str, str]:
     """Return parameters in the form of the store."""
-    return {name: str(value) for name, value in parameters.shown().items()}
+    return {name: str(value) for name, value in parameters.as_json().items()}
 
 
 def _make_answer(trained: RunResult) -> Answer:

@@ -14,7 +14,7 @@ from typing import Any
 
 from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.core.numbers.json import finite
-from separatrix.core.numbers.logforms import spelled
+from separatrix.core.numbers.logforms import format_fraction
 from separatrix.core.parameters import Grid
 from separatrix.core.parameters.grid import is_number
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, closed, solve
@@ -156,4 +156,4 @@ def _make_answer(outcome: Outcome, m: int, delta: Fraction) -> Answer:
 
 
 def _format_probability(p: Fraction | float) -> str:
-    return spelled(p) if isinstance(p, Fraction) else repr(p)
+    return format_fraction(p) if isinstance(p, Fraction) else repr(p)

@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.staticfiles import StaticFiles
 
 from separatrix import __version__
-from separatrix.core.errors import SeparatrixError, told
+from separatrix.core.errors import SeparatrixError, user_lines
 from separatrix.core.registry import modules
 from separatrix.core.startup import process_context
 from separatrix.web import api
@@ -107,7 +107,7 @@ def _add_problems(app: FastAPI) -> None:
         return JSONResponse({"error": said, "field": None}, status)
 
     async def unforeseen(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": " ".join(told(error)), "field": None}, 500)
+        return JSONResponse({"error": " ".join(user_lines(error)), "field": None}, 500)
 
     app.add_exception_handler(SeparatrixError, refuse)
     app.add_exception_handler(Gone, gone)

@@ -214,9 +214,9 @@ def read_query(
 
 def problem(error: Exception) -> dict[str, Any]:
     """What is wrong, in the words of the command line, and which parameter it is about."""
-    from separatrix.core.errors import told
+    from separatrix.core.errors import user_lines
 
-    said = str(error) if isinstance(error, Refused) else "\n".join(told(error))
+    said = str(error) if isinstance(error, Refused) else "\n".join(user_lines(error))
     lines = [on_one_line(line) for line in said.splitlines()] or ["this cannot be answered"]
     most_cells = error.most_cells if isinstance(error, Refused) else None
     return {"error": "\n".join(lines), "field": _field(lines[0]), "most_cells": most_cells}

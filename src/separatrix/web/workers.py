@@ -12,7 +12,7 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import SeparatrixError, UsageError, told
+from separatrix.core.errors import SeparatrixError, UsageError, user_lines
 from separatrix.core.startup import follow_parent, signals_held_back, start_process
 
 PRELOADED = "separatrix.web.preload"
@@ -165,8 +165,8 @@ def work_off(line: Connection, folder: str, niceness: int) -> None:
         except Slow as error:
             line.send(("slow", str(error)))
         except TooManyCells as error:
-            line.send(("refused", ("\n".join(told(error)), error.most)))
+            line.send(("refused", ("\n".join(user_lines(error)), error.most)))
         except Exception as error:
-            line.send(("refused", ("\n".join(told(error)),)))
+            line.send(("refused", ("\n".join(user_lines(error)),)))
         else:
             line.send(("answer", found))

@@ -177,7 +177,7 @@ def test_where_it_goes_blind_is_exact_to_the_step(name: str) -> None:
     for n in (found.blindness.blind_from_n - found.verdict.construction.step, found.blindness.blind_from_n):
         there = at_length(found.verdict.construction, n)
         assert there is not None
-        words.append(verdict(there.name, Linear(), **there.parameters.shown()).word)
+        words.append(verdict(there.name, Linear(), **there.parameters.as_json()).word)
     assert words[0] != "blind"
     assert words[1] == "blind"
 
@@ -196,7 +196,7 @@ def test_sampled_cells_stop_when_they_are_decided() -> None:
     assert partial.point.kind == blind.point.kind == "sampled"
     for cell in (partial, blind):
         low, high = cell.verdict.outcome.interval
-        exact = verdict("spike", "linear", **cell.verdict.construction.parameters.shown()).outcome
+        exact = verdict("spike", "linear", **cell.verdict.construction.parameters.as_json()).outcome
         assert low <= exact.distinguish <= high
         assert " interim looks" in cell.verdict.outcome.evidence
         assert int(cell.verdict.outcome.evidence.split()[0]) < 6400
@@ -228,7 +228,7 @@ def test_a_strangers_function_is_attended_once_where_order_is_nothing_to_it() ->
     found = compute_result("spike, identity", point, mechanism)
     assert isinstance(found, ConstructionResult)
     low, high = found.verdict.outcome.interval
-    exact = verdict("spike", "softmax", **point.parameters.shown()).outcome
+    exact = verdict("spike", "softmax", **point.parameters.as_json()).outcome
     assert low <= exact.distinguish <= high
     assert found.word == "distinguishes"
     assert len(attended) < 60

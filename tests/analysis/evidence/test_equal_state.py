@@ -38,7 +38,7 @@ def test_the_width_is_that_of_the_nearest_state(name: str, wanted: int) -> None:
         return max(sizes[width] / wanted, wanted / sizes[width])
 
     assert off(chosen.keys) == min(map(off, sizes))
-    assert chosen.shown() | {"key_width": 0} == setting.shown() | {"key_width": 0}
+    assert chosen.as_json() | {"key_width": 0} == setting.as_json() | {"key_width": 0}
 
 
 def test_rotary_places_need_even_widths_and_fixed_ones_stay() -> None:

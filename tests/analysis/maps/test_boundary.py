@@ -45,7 +45,7 @@ def side_at(found: Boundary, value: Number) -> int:
     chosen = {found.span.name: value}
     point = found.question.point(chosen)
     count = certified.count(point, found.question.mechanism(chosen))
-    assert count.decided
+    assert count.is_decided
     sign = side_of_fractions(count.low.p0, count.low.only, point.m, found.at)
     assert sign is not None
     return sign

@@ -28,7 +28,7 @@ def exact_p(found: Boundary, value: Number) -> Fraction:
     chosen = {found.span.name: value}
     point = found.question.point(chosen)
     count = certified.count(point, found.question.mechanism(chosen))
-    assert count.decided
+    assert count.is_decided
     silent = 1 - Fraction(count.low.p0)
     return silent**point.m - (silent - Fraction(count.low.only)) ** point.m
 

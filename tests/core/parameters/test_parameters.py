@@ -175,7 +175,7 @@ def test_wrong_mechanisms(text: str, complaint: str) -> None:
 def test_parameters_are_frozen_and_exact() -> None:
     point = construction_named("spike").read({**BASE, "a0": 0.1, "b": "1/3"}).parameters
     assert point.a0 == Fraction(1, 10)
-    assert point.shown()["b"] == "1/3"
+    assert point.as_json()["b"] == "1/3"
     with pytest.raises(ValueError, match="frozen"):
         point.n = 5
 

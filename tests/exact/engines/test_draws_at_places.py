@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
+import exhaustive_signs
 from cases import SMALL
 from separatrix.constructions import Construction, construction_named
-from separatrix.exact.engines import Sampling, dense, drawing, exhaustive
+from separatrix.exact.engines import Sampling, dense, drawing
 from separatrix.exact.engines.tally import Tally
 from separatrix.exact.outputs.attention import attend
 from separatrix.exact.outputs.tokens import draw_places, place_matters
@@ -246,7 +247,7 @@ def test_the_last_query_told_its_place_sees_what_it_sees_after_others(mechanism:
 def test_one_place_stands_for_all_where_order_is_nothing(name: str, attends: Callable[..., Tensor]) -> None:
     """What every place and every sign vector give lies in the interval of draws that share a place."""
     construction, mechanism = point(name), wrap(attends)
-    truth, same = exhaustive.distinguish(construction, mechanism)
+    truth, same = exhaustive_signs.distinguish(construction, mechanism)
     found = dense.solve(construction, mechanism, Sampling(400, confidence=0.999))
     assert truth == same
     assert found.interval[0] <= truth <= found.interval[1]

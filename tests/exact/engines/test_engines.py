@@ -104,7 +104,7 @@ def test_where_the_spike_stands_changes_nothing(
 @given(point=points(), mechanism=mechanisms)
 def test_a_larger_threshold_fires_less(point: Construction, mechanism: Mechanism) -> None:
     """p0 and p1 do not increase with tau."""
-    tau = point.parameters.filled()["tau"]
+    tau = point.parameters.complete_values()["tau"]
     lax, strict = (_with(point, tau=tau + add) for add in (0, Fraction(1, 20)))
     low, high = certified.count(strict, mechanism).low, certified.count(lax, mechanism).low
     assert low.p0 <= high.p0
@@ -136,7 +136,7 @@ def test_distinguishing_needs_firing(point: Construction, mechanism: Mechanism) 
 
 
 def _with(point: Construction, **changes: object) -> Construction:
-    kept = {name: value for name, value in point.parameters.filled().items() if value is not None}
+    kept = {name: value for name, value in point.parameters.complete_values().items() if value is not None}
     return type(point).read({**kept, **changes})
 
 
@@ -192,7 +192,7 @@ def test_ties_on_a_whole_line_are_resolved_by_certified() -> None:
     assert not found.undecided.any()
     for index in np.ndindex(grid.shape):
         truth = certified.count(kind(grid.at(kind.schema, index)), linear)
-        assert truth.decided
+        assert truth.is_decided
         assert found.p0[index] == pytest.approx(float(truth.low.p0), rel=1e-12)
 
 
@@ -259,7 +259,7 @@ VANISHING = [
 def test_ties_among_irrational_weights_are_decided(spelling: str, changes: dict[str, object]) -> None:
     """The coefficient of an irrational weight vanishes and leaves an exact tie: balls alone never see it."""
     point, mechanism = spike(**changes), mechanism_named(spelling)
-    assert certified.count(point, mechanism).decided
+    assert certified.count(point, mechanism).is_decided
     assert check(certify(point, mechanism, Fraction(1, 100))[1]).failed == []
 
 
@@ -268,7 +268,7 @@ def test_an_undecided_comparison_is_reported(monkeypatch: pytest.MonkeyPatch) ->
     truth = certified.solve(spike(n="1e18"), Softmax())
     monkeypatch.setattr(certified, "PRECISIONS", (40,))
     found = certified.count(spike(n="1e18"), Softmax())
-    assert not found.decided
+    assert not found.is_decided
     assert found.low.p0 < found.high.p0
     assert found.low.p0 <= Fraction(truth.p0) <= found.high.p0
     outcome = certified.outcome(spike(n="1e18"), found)
@@ -448,7 +448,7 @@ def test_extremes_are_answered_and_certified(spelling: str, changes: dict[str, o
 def test_logarithms_of_powers_of_one_number_are_commensurable() -> None:
     """log 16 and log 8 have a rational quotient, so this tie is decided."""
     point = construction_named("plain").read({"n": 16, "m": 2, "peak": "3/4", "base": 8, "tau": "1/2"})
-    assert certified.count(point, mechanism_named("power:beta=1/2")).decided
+    assert certified.count(point, mechanism_named("power:beta=1/2")).is_decided
 
 
 def test_certified_has_no_largest_n() -> None:

@@ -44,7 +44,7 @@ def by_enumeration(point: Construction, mechanism: Mechanism) -> tuple[Fraction,
     tokens = [_tokens(point, label) for label in (0, 1)]
     attention = [[_weights(mechanism, parameters, rows, query) for query in rows] for rows in tokens]
     fired = [0, 0, 0]
-    tau = parameters.filled()["tau"]
+    tau = parameters.complete_values()["tau"]
     for signs in product((1, -1), repeat=d):
         seen = [[sum(x * y for x, y in zip(row, signs, strict=True)) for row in rows] for rows in tokens]
         fires = [
@@ -98,9 +98,11 @@ def _score(mechanism: Mechanism, logit: Fraction, n: int) -> Fraction:
 def test_fractions_equal_the_enumeration(spelling: str, changes: dict[str, object]) -> None:
     point, mechanism = spike(m=3, **changes), mechanism_named(spelling)
     found = certified.count(point, mechanism)
-    assert found.decided
+    assert found.is_decided
     assert (found.low.p0, found.low.p1, found.low.only) == by_enumeration(point, mechanism)
-    parameters = {name: value for name, value in point.parameters.filled().items() if value is not None}
+    parameters = {
+        name: value for name, value in point.parameters.complete_values().items() if value is not None
+    }
     grid = closed.evaluate(type(point), mechanism, Grid(parameters))
     assert grid.p0.item() == pytest.approx(float(found.low.p0), abs=1e-14)
     assert grid.p1.item() == pytest.approx(float(found.low.p1), abs=1e-14)
@@ -112,7 +114,7 @@ def test_the_tie_is_no_firing() -> None:
     point = spike(n=16, d=6, m=3, a0="0.05", a1="0.5", b="0.55", c="0.3", form="identity")
     signs = torch.tensor(list(product((1, -1), repeat=6)), dtype=torch.float64)
     network = FourLayerNetwork(Linear(), signs, point.threshold)
-    in_floats = network.layers(point.dense(0, 0, torch.float64)).fired.any(0)
+    in_floats = network.layers(point.dense(0, 0, torch.float64)).has_fired.any(0)
     by_float64 = Fraction(int(in_floats.sum()), 64)
     assert certified.count(point, Linear()).low.p0 == by_enumeration(point, Linear())[0] == Fraction(13, 32)
     assert by_float64 == Fraction(29, 64)

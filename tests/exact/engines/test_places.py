@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+import exhaustive_signs
 from cases import SMALL
 from separatrix.analysis.laws.margins import margin
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
-from separatrix.exact.engines import EngineRefusal, Sampling, certified, dense, exhaustive, grouped, solve
+from separatrix.exact.engines import EngineRefusal, Sampling, certified, dense, grouped, solve
 from separatrix.exact.outputs.floats import FloatOutputs
 from separatrix.exact.outputs.strongest import _places
 from separatrix.exact.outputs.tokens import draw_places, place_matters
@@ -39,7 +40,7 @@ def at(name: str, values: dict[str, object]) -> Construction:
 
 def distribution(point: Construction, mechanism: Mechanism, place: int) -> Tensor:
     """The peaks of D0 and D1 over all sign vectors, in an order of their own."""
-    pairs = exhaustive.peaks(point, mechanism, place).T.numpy()
+    pairs = exhaustive_signs.peaks(point, mechanism, place).T.numpy()
     near = pairs.round(7)
     return torch.from_numpy(pairs[np.lexsort((near[:, 1], near[:, 0]))])
 
@@ -128,7 +129,7 @@ def test_intervals_cover_the_truth_over_all_places(
 ) -> None:
     """With every sign vector tried at every place for the truth, 95% intervals cover it in 93% or more."""
     point, mechanism = at(name, values), mechanism_named(spelled)
-    truth, same = exhaustive.distinguish(point, mechanism)
+    truth, same = exhaustive_signs.distinguish(point, mechanism)
     assert truth == same
     assert 0.01 < truth < 0.99
     seeds = SEEDS.get(draws, 150)
@@ -143,7 +144,7 @@ def test_the_reported_point() -> None:
     """Few places once made this `blind`, in [0, 0.0018]; over all places P is 0.342."""
     point, softmax = at(*ROUGH), mechanism_named("softmax")
     found = dense.solve(point, softmax, Sampling(2000, 1))
-    assert exhaustive.distinguish(point, softmax)[0] == pytest.approx(0.34238, abs=1e-5)
+    assert exhaustive_signs.distinguish(point, softmax)[0] == pytest.approx(0.34238, abs=1e-5)
     assert found.interval[0] <= 0.34238 <= found.interval[1]
 
 
@@ -165,7 +166,7 @@ def test_groups_follow_the_spike_where_coordinates_tell() -> None:
 def test_the_margin_is_the_least_at_the_places_drawn() -> None:
     """D0 and D1 are compared at one place, not each at its own best."""
     point, softmax = at(*ROUGH), mechanism_named("softmax")
-    ends = [exhaustive.peaks(point, softmax, place)[:, 0] / point.unit for place in range(point.n)]
+    ends = [exhaustive_signs.peaks(point, softmax, place)[:, 0] / point.unit for place in range(point.n)]
     found = dense.solve(point, softmax, Sampling(400))
     v0, v1 = min(((float(v0), float(v1)) for v0, v1 in ends), key=lambda pair: pair[1] - pair[0])
     assert (found.v0, found.v1, found.margin) == pytest.approx((v0, v1, v1 - v0))

@@ -33,8 +33,8 @@ def test_layers_follow_from_one_another() -> None:
     torch.testing.assert_close(layers.attention.sum(-1), torch.ones(15, dtype=torch.float64))
     assert tokens.values is not None
     torch.testing.assert_close(layers.attended, layers.attention @ tokens.values)
-    assert torch.equal(layers.fired, layers.preactivations > point.threshold)
-    assert bool(layers.output > 0) == bool(layers.fired.any())
+    assert torch.equal(layers.has_fired, layers.preactivations > point.threshold)
+    assert bool(layers.output > 0) == bool(layers.has_fired.any())
 
 
 def test_one_network_distinguishes() -> None:

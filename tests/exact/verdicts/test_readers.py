@@ -20,7 +20,7 @@ from cases import BASE, POINT, spike
 from command import run
 from separatrix.cli.readers import readers as command
 from separatrix.constructions import Construction, construction_named
-from separatrix.core.numbers.formats import round_to, rounded
+from separatrix.core.numbers.formats import round_to, round_to_format
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.outputs._base import Feature
 from separatrix.exact.outputs.floats import FloatOutputs
@@ -128,7 +128,7 @@ def test_equal_once_stored_is_what_the_format_shows() -> None:
 
 @given(st.floats(-1e6, 1e6), st.sampled_from(["fp16", "fp32", "bf16"]))
 def test_rounding_is_that_of_the_formats(x: float, name: str) -> None:
-    found = float(rounded(np.array(x), name))
+    found = float(round_to_format(np.array(x), name))
     if name == "bf16":
         expected = float(round_to(Fraction(x), 8)) if abs(x) > 2.0**-120 else found
     else:
@@ -238,7 +238,7 @@ def test_numbers_too_small_to_write_out() -> None:
 
 
 def _given(made: Construction) -> dict[str, object]:
-    return dict(made.parameters.shown())
+    return dict(made.parameters.as_json())
 
 
 @pytest.mark.parametrize("spelling", ["softmax", "linear", "taylor:order=2", "relu-features", "based"])

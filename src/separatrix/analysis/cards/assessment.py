@@ -19,7 +19,7 @@ from separatrix.analysis.costs.cost import measure_cost
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
 from separatrix.contract import Broken, Examination, ended_in, examine, not_called
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
-from separatrix.core.errors import one_line, raised
+from separatrix.core.errors import describe_failure, one_line
 from separatrix.core.parameters import listed_mechanisms
 from separatrix.mechanisms import Mechanism, Softmax
 from separatrix.mechanisms.calling import Calling, calling_of
@@ -188,5 +188,5 @@ def find_call_failure(mechanism: Mechanism) -> dict[str, str]:
     except Broken as fault:
         return {"finite": one_line(fault)}
     except Exception as error:  # a user's mechanism may raise anything
-        return {"form": raised(error)}
+        return {"form": describe_failure(error)}
     return {}

@@ -13,7 +13,7 @@ from separatrix.analysis.laws import Law, scaling
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.core.documents import Document, Hidden, Inlined, shown
-from separatrix.core.errors import raised
+from separatrix.core.errors import describe_failure
 from separatrix.core.parameters import SeparatrixError
 from separatrix.exact.engines import Outcome
 from separatrix.exact.verdicts import DELTA, Verdict
@@ -134,7 +134,7 @@ def compute_result(
     except SeparatrixError as refusal:
         return NoConstructionResult(name, str(refusal), is_broken=False)
     except Exception as error:  # a user's mechanism may raise anything
-        return NoConstructionResult(name, f"it {raised(error)}", is_broken=True)
+        return NoConstructionResult(name, f"it {describe_failure(error)}", is_broken=True)
     outcome = verdict.outcome
     summary = PointVerdict(
         *(point.name, verdict.parameters, outcome.engine, outcome.evidence, verdict.word),
@@ -159,7 +159,7 @@ def measure_margin_growth(point: Construction, mechanism: Mechanism) -> MarginGr
     """
     lengths = LITERAL_LENGTHS if is_literal(point, mechanism) else GROUPED_LENGTHS
     try:
-        result = scaling(point.name, mechanism, {**point.parameters.shown(), "n": lengths})
+        result = scaling(point.name, mechanism, {**point.parameters.as_json(), "n": lengths})
     except SeparatrixError as refusal:
         return MarginGrowth(None, refusal=str(refusal))
     return MarginGrowth(result.law, tuple(value.n for value in result.values if value.n is not None))

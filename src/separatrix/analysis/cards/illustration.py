@@ -35,7 +35,7 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible
 from separatrix.constructions.reference import read_completed, reference_defaults
 from separatrix.core.documents import Document, Hidden, Inlined, shown
-from separatrix.core.errors import EngineRefusal, SeparatrixError, UsageError, raised
+from separatrix.core.errors import EngineRefusal, SeparatrixError, UsageError, describe_failure
 from separatrix.core.numbers import parse_integer
 from separatrix.exact.verdicts import DELTA
 from separatrix.exact.verdicts.theorem import describe_coverage
@@ -250,7 +250,7 @@ def _draw(
             refused[name] = RefusedPicture(name, reason)
             continue
         except Exception as error:  # a user's mechanism may raise anything
-            refused[name] = RefusedPicture(name, f"{name} {raised(error)}")
+            refused[name] = RefusedPicture(name, f"{name} {describe_failure(error)}")
             continue
         d0, d1 = (
             _row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds))
@@ -270,7 +270,7 @@ def _draw(
         construction.name,
         construction.title,
         construction.special,
-        construction.parameters.shown(),
+        construction.parameters.as_json(),
         missing or {},
         moved,
         describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),

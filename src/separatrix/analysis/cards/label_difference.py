@@ -99,7 +99,7 @@ def measure_difference(
     probes: tuple[Ends, Ends]
     try:
         outputs = proved_outputs(construction, mechanism)
-        is_equal, probes = outputs.same, (outputs.probe(0), outputs.probe(1))
+        is_equal, probes = outputs.has_equal_rows, (outputs.probe(0), outputs.probe(1))
     except EngineRefusal:
         d0, d1 = ((Fraction(x.probe - x.slack), Fraction(x.probe + x.slack)) for x in readings)
         is_equal, probes = False, (d0, d1)

@@ -32,6 +32,6 @@ def at_length(point: Construction, n: int) -> Construction | None:
     """Return the same point with the admissible n nearest to this one; None if there is no such point."""
     kind = type(point)
     try:
-        return kind.read(admissible(kind, {**point.parameters.shown(), "n": n}))
+        return kind.read(admissible(kind, {**point.parameters.as_json(), "n": n}))
     except UsageError:
         return None

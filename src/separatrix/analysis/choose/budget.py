@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator
 
 from separatrix.core.numbers.formats import TORCH_NAMES
-from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError, between
+from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError, limit
 from separatrix.core.parameters.model import nearest
 
 UNITS = {"B": 1} | {
@@ -88,16 +88,16 @@ class Budget(Parameters):
     kv_heads: Natural | None = None
     width: Natural = 64
     constraints: ClassVar[tuple[Constraint, ...]] = (
-        between("n", 2, 10**18),
-        between("layers", 1, 1000),
-        between("heads", 1, 1024),
-        between("kv_heads", 1, 1024),
+        limit("n", 2, 10**18),
+        limit("layers", 1, 1000),
+        limit("heads", 1, 1024),
+        limit("kv_heads", 1, 1024),
         Constraint(
             ("heads", "kv_heads"),
             lambda p: p.heads % p.kv_heads == 0,
             lambda p: f"kv_heads={p.kv_heads} does not divide heads={p.heads}; equally many heads share each",
         ),
-        between("width", 1, 1024),
+        limit("width", 1, 1024),
     )
 
     @property

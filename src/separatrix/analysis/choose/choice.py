@@ -301,7 +301,7 @@ def choose(
     rows.sort(key=lambda row: row.sort_key)
     lengths = {name: _nearest_length(name, budget.n) for name in names}
     return Choice(
-        **budget.filled(),
+        **budget.complete_values(),
         must=required,
         asked_at=lengths,
         not_asked=skipped,

@@ -12,7 +12,7 @@ from separatrix.analysis.choose.budget import Budget
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.documents import Document, Hidden, shown_as
-from separatrix.core.errors import SeparatrixError, raised
+from separatrix.core.errors import SeparatrixError, describe_failure
 from separatrix.core.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers, is_nearest_length
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.outputs._base import Outputs
@@ -142,12 +142,12 @@ def _cell_at(
     except SeparatrixError as refusal:
         return _unknown_cell(name, str(refusal), verdict_command, n)
     except Exception as error:  # a user's mechanism may raise anything
-        return _unknown_cell(name, f"it {raised(error)}", verdict_command, n)
+        return _unknown_cell(name, f"it {describe_failure(error)}", verdict_command, n)
     in_format = None if outputs is None else store_in_format(outputs, budget.format)
     numbers = (outcome.distinguish, outcome.interval, None if in_format is None else in_format.same_probe)
     kind: str = evidence_kind(outcome)
     evidence, command = f"{chance_of(outcome)}; {outcome.engine}: {outcome.evidence}", verdict_command
-    rows_equal = outputs is not None and outputs.proves and outputs.same
+    rows_equal = outputs is not None and outputs.proves and outputs.has_equal_rows
     conclusion = conclude_readers(word, rows_equal=rows_equal)[ReaderClass.EVERY]
     if outputs is not None and conclusion is Conclusion.CONTRADICTION:
         word, kind, command = "contradiction", "contradiction", readers_command

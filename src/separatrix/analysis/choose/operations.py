@@ -33,7 +33,7 @@ def _window_length(mechanism: Mechanism) -> int:
         return _window_length(mechanism.inner_mechanism)
     if isinstance(mechanism, FeatureMechanism):  # its numbers of features are not lengths
         return 0
-    parameters = mechanism.parameters.filled().items()
+    parameters = mechanism.parameters.complete_values().items()
     return max((value for name, value in parameters if type(value) is int and name != "seed"), default=0)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from separatrix.analysis.choose.budget import Budget
 from separatrix.analysis.choose.construction_cells import CellWord, ChoiceCell
-from separatrix.core.errors import raised
+from separatrix.core.errors import describe_failure
 from separatrix.core.judgement import (
     Conclusion,
     Evidence,
@@ -79,7 +79,7 @@ def task_cell(name: str, mechanism: Mechanism, budget: Budget, store: Store | No
     evidence = _TaskEvidence(task, mechanism, budget.dtype, runs)
     judgement = conclude(evidence.question, evidence.goal, evidence.collect())
     word, kind, text = evidence.describe(judgement)
-    parameters = "".join(f" {key}={value}" for key, value in task.parameters.chosen().items())
+    parameters = "".join(f" {key}={value}" for key, value in task.parameters.non_default_values().items())
     command += parameters
     if kind == "trained" and store is not None:
         query = f"task={name} mechanism={mechanism.spelled}{parameters}"
@@ -157,7 +157,7 @@ class _TaskEvidence:
                 if samples < count and self.test.rules_out(self.score, self.task.tolerance):
                     break
         except (RuntimeError, NotImplementedError) as error:  # torch has no such operation in this format
-            self.problem = f"; hand-written weights do not run in {self.dtype}: {raised(error)}"
+            self.problem = f"; hand-written weights do not run in {self.dtype}: {describe_failure(error)}"
 
     @property
     def question(self) -> EvidenceQuestion:
@@ -230,7 +230,7 @@ class _ModelInFormat(torch.nn.Module):
 
 
 def _as_texts(parameters: Parameters) -> dict[str, str]:
-    return {name: str(value) for name, value in parameters.shown().items()}
+    return {name: str(value) for name, value in parameters.as_json().items()}
 
 
 def _build_question(

@@ -22,7 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, compare_with_softmax
 from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.costs.state import decoding_state
-from separatrix.core.errors import UsageError, raised
+from separatrix.core.errors import UsageError, describe_failure
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
@@ -83,7 +83,7 @@ def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> 
             return Disagreement(mechanism.spelled, difference)
         return measure(mechanism, lengths)
     except Exception as error:  # a user's mechanism may raise anything
-        return Disagreement(mechanism.spelled, f"it {raised(error)}")
+        return Disagreement(mechanism.spelled, f"it {describe_failure(error)}")
 
 
 def is_measured_causal(mechanism: Mechanism) -> bool:

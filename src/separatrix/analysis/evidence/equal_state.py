@@ -88,7 +88,7 @@ def match_state(task: Task, mechanism: Mechanism, setting: Setting, target: int)
     step = 2 if setting.rope else 1  # rotary positions turn pairs of channels
 
     def with_width(width: int) -> Setting:
-        return Setting.read({**setting.shown(), "key_width": width * step})
+        return Setting.read({**setting.as_json(), "key_width": width * step})
 
     @cache
     def size(width: int) -> int:

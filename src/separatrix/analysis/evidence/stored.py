@@ -245,10 +245,10 @@ def _cached_bounds(key: _BoundsKey) -> Bounds:
 
 def _compute_bounds(experiment: Experiment) -> Bounds:
     """Compute the bounds of each mechanism by itself, so that they are found again among others."""
-    task, setting = experiment.task, {**experiment.setting.shown(), "rates": ""}
+    task, setting = experiment.task, {**experiment.setting.as_json(), "rates": ""}
     bounds = list[Bounds]()
     for mechanism in experiment.mechanisms:
-        text = json.dumps([task.name, task.parameters.shown(), setting, mechanism.spelled], default=str)
+        text = json.dumps([task.name, task.parameters.as_json(), setting, mechanism.spelled], default=str)
         bounds.append(_cached_bounds(_BoundsKey(text, replace(experiment, mechanisms=(mechanism,)))))
     witnesses = {name: score for part in bounds for name, score in part.witnesses.items()}
     margins = {name: margin for part in bounds for name, margin in part.margins.items()}
@@ -260,7 +260,7 @@ def _read_floor(store: Store, experiment: Experiment, bounds: Bounds) -> Bounds:
     task = experiment.task
     if not isinstance(task, RealTask):
         return bounds
-    parameters = {"task": task.name, **{name: str(x) for name, x in task.parameters.shown().items()}}
+    parameters = {"task": task.name, **{name: str(x) for name, x in task.parameters.as_json().items()}}
     parameters["tests"] = str(experiment.setting.tests)
     rows = [row for row in _read_rows(store, task.name, FLOOR) if row["status"] == CellStatus.DONE]
     matching = [row for row in rows if json.loads(row["parameters"]) == parameters]
@@ -298,7 +298,7 @@ def _find_result(experiment: Experiment, results: Iterable[TrainingResult]) -> T
     (mechanism,) = experiment.mechanisms
 
     def setting_of(item: Experiment | TrainingResult) -> dict[str, object]:
-        return {**item.setting.shown(), "rates": ""}
+        return {**item.setting.as_json(), "rates": ""}
 
     matching = [
         replace(result, mechanisms=(result[mechanism.spelled],), paired=())

@@ -22,7 +22,7 @@ from separatrix.core.result import Result, Row
 from separatrix.training.tasks import ProvedCeiling, Setting, Task
 
 register_json(Task, str, lambda task: task.name)
-register_json(Setting, dict[str, Any], lambda setting: setting.shown())
+register_json(Setting, dict[str, Any], lambda setting: setting.as_json())
 
 Curve = tuple[tuple[int, float], ...]
 """(step, score on the validation samples)."""
@@ -161,7 +161,7 @@ class TrainingResult(Result):
     def parameters(self) -> Mapping[str, int | str]:
         """The parameters of the task."""
         parameters: Parameters = self.task.parameters
-        return parameters.shown()
+        return parameters.as_json()
 
     @shown_as("score")
     def score_meaning(self) -> str:
@@ -192,10 +192,10 @@ class TrainingResult(Result):
     @property
     def label(self) -> str:
         """The task and the setting, as far as they differ from their defaults."""
-        defaults = self.task.default_setting().shown()
+        defaults = self.task.default_setting().as_json()
         words = [
             f"{name}={value}"
-            for name, value in self.setting.shown().items()
+            for name, value in self.setting.as_json().items()
             if name != "rates" and value != defaults[name]
         ]
         return " ".join((self.task.spelling, *words))

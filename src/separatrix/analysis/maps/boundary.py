@@ -216,7 +216,7 @@ def _fixed_parts(result: Boundary) -> dict[str, Any]:
     parameters = {field: getattr(point.parameters, field) for field in type(point.parameters).model_fields}
     if "n" in question.fixed:
         parameters["n"] = parse_integer(question.fixed["n"], "n")
-    settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.filled())}
+    settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.complete_values())}
     parts = {"mechanism": settings, "parameters": spelled_parameters(parameters)}
     return {
         "construction": point.name,

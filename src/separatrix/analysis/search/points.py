@@ -26,7 +26,7 @@ Values = dict[str, object]
 
 
 @dataclass(frozen=True)
-class PointVerdict(Document):
+class FindingVerdict(Document):
     """The verdict on one mechanism, in short."""
 
     verdict: Word
@@ -50,8 +50,8 @@ class PointFinding(Document):
     """Whether no single step of the shrinker makes it smaller."""
     construction: str
     parameters: Mapping[str, int | str]
-    x: PointVerdict
-    y: PointVerdict
+    x: FindingVerdict
+    y: FindingVerdict
     size: Hidden[tuple[Any, ...]]
     """The order of findings: those of inputs come first, then small ones."""
 
@@ -100,7 +100,7 @@ class PointQuestion:
             point.title,
             shrinks,
             point.name,
-            point.parameters.shown(),
+            point.parameters.as_json(),
             _decide(point, self.x),
             _decide(point, self.y),
             (1, *_point_size(point)),
@@ -129,11 +129,11 @@ class PointQuestion:
             return False
 
 
-def _decide(point: Construction, mechanism: Mechanism) -> PointVerdict:
+def _decide(point: Construction, mechanism: Mechanism) -> FindingVerdict:
     outcome = solve(point, mechanism, "auto", SAMPLING)
     word = word_for(outcome, point.m, DELTA)
     numbers = outcome.distinguish, outcome.interval, outcome.margin
-    return PointVerdict(word, *numbers, outcome.engine, outcome.evidence)
+    return FindingVerdict(word, *numbers, outcome.engine, outcome.evidence)
 
 
 def _to_number(value: object) -> Fraction | None:
@@ -145,7 +145,7 @@ def _to_number(value: object) -> Fraction | None:
 
 def _point_size(point: Construction) -> tuple[int, int, int]:
     """Return n, the sum of the other whole numbers, and the digits of all parameters."""
-    parameters = point.parameters.shown()
+    parameters = point.parameters.as_json()
     counts = [x for name, x in parameters.items() if isinstance(x, int) and name != "n"]
     return point.n, sum(counts), sum(len(str(x)) for x in parameters.values())
 

@@ -142,7 +142,7 @@ def hoeffding_bound(construction: Construction, mechanism: str) -> float:
     every other token has the weight g. Given y_d it must exceed tau - c y_d, and by Hoeffding a sum of
     independent signs with weights of squared length V_j exceeds s with probability at most exp(-s²/(2 V_j)).
     """
-    values = construction.parameters.filled()
+    values = construction.parameters.complete_values()
     n, d, size = int(values["n"]), int(values["d"]), int(values["n"] // (values["d"] - 2))
     a0, b, c, tau = (float(values[name]) for name in ("a0", "b", "c", "tau"))
     total = 0.0

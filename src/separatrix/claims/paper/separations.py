@@ -141,7 +141,7 @@ def _is_affordable(construction: Construction, mechanism: Mechanism) -> bool:
 def _answer(name: str, construction: Construction, mechanism: Mechanism) -> PointAnswer:
     outcome = solve_until_decided(construction, mechanism, (DELTA, 1 - DELTA))
     try:
-        has_equal_rows = proved_outputs(construction, mechanism).same
+        has_equal_rows = proved_outputs(construction, mechanism).has_equal_rows
     except EngineRefusal:
         has_equal_rows = False
     return PointAnswer(name, Verdict(construction, mechanism, outcome, DELTA), has_equal_rows)

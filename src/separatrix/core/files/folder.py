@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from separatrix.core.errors import UsageError
 from separatrix.core.files.writing import Draft, require_room, sync_folder
-from separatrix.core.interrupts import unfinished
+from separatrix.core.interrupts import mark_unfinished
 
 Writer = Callable[[BinaryIO], None]
 
@@ -37,7 +37,7 @@ class Folder:
         try:
             if self._new:
                 self._make_parents(self._stage.parent)
-                self._marks.enter_context(unfinished(self._stage))
+                self._marks.enter_context(mark_unfinished(self._stage))
                 self._stage.mkdir()
             require_room(self._stage if self._new else self.out)
         except OSError as error:
@@ -68,6 +68,7 @@ class Folder:
                     drafts.append(stack.enter_context(Draft(path)))
                     content(drafts[-1].file) if callable(content) else drafts[-1].file.write(content)
                     drafts[-1].finish()
+                # The first file is published last: whoever finds it finds all the others, too.
                 for draft in reversed(drafts):
                     draft.publish()
             if is_new:

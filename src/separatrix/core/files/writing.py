@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from separatrix.core.errors import UsageError
-from separatrix.core.interrupts import unfinished
+from separatrix.core.interrupts import mark_unfinished
 
 ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 PRIVATE = 0o600
@@ -48,7 +48,7 @@ def require_writable(path: Path, endings: Collection[str] = ()) -> None:
 def require_room(folder: Path) -> None:
     """Write a temporary file, which reveals missing permissions or a full disk."""
     path = _neighbour(folder)
-    with unfinished(path):
+    with mark_unfinished(path):
         try:
             with os.fdopen(os.open(path, ANEW, PRIVATE), "wb") as file:
                 file.write(bytes(TRIED))
@@ -87,7 +87,7 @@ class Draft:
         status = _status(self.target)
         self._path = _neighbour(self.target.parent)
         self._mark = ExitStack()
-        self._mark.enter_context(unfinished(self._path))
+        self._mark.enter_context(mark_unfinished(self._path))
         descriptor = os.open(self._path, ANEW, 0o666 if status is None else PRIVATE)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         if status is not None and os.name == "posix":
@@ -113,6 +113,7 @@ class Draft:
 
     def publish(self) -> None:
         """Move the draft into place in one step."""
+        # Only rename is atomic; syncing the folder afterwards makes the new name survive a power failure.
         self._path.replace(self.target)
         sync_folder(self.target.parent)
 

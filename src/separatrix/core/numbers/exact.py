@@ -33,6 +33,7 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise UsageError(f"{name}={value!r} is not a number")
+    # A float falls through to its text: 0.1 means 1/10, not the binary fraction nearest to it.
     if isinstance(value, Rational):
         parts = int(value.numerator), int(value.denominator)
         if any(part.bit_length() > MOST_BITS for part in parts):
@@ -42,11 +43,12 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
     if text.lower() in _NOT_FINITE:
         raise UsageError(f"{name}={text} is not a finite number")
     if (power := _POWER.fullmatch(text)) is not None:
-        return _raised(power, name)
+        return _parse_power(power, name)
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise UsageError(f"{name}={text} is not a number{_advice(text, name)}")
     exponent, digits = match["exponent"] or "0", match["ratio"] or match["digits"]
+    # Checked on the text: Fraction would compute 10**exponent before anyone could refuse it.
     if len(exponent) > 6 or len(digits) + abs(int(exponent)) > MOST_DIGITS + len("0."):
         raise _too_long(text, name)
     try:
@@ -55,13 +57,14 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
         raise UsageError(f"{name}={text} divides by zero") from None
 
 
-def _raised(match: re.Match[str], name: str) -> Fraction:
+def _parse_power(match: re.Match[str], name: str) -> Fraction:
     """Parse a power of integers such as 10^18, 2**20 or 10¹⁸; oversized powers are not computed."""
     text, base = match[0], match["base"]
     power = match["power"] or match["raised"].translate(str.maketrans(_RAISED, "0123456789-"))
     if len(power) > 6 or len(base) > MOST_DIGITS:
         raise _too_long(text, name)
     base_value, exponent = int(base), int(power)
+    # The first test is a lower bound of the length and costs nothing; it keeps the second one small.
     if (base_value.bit_length() - 1) * abs(exponent) > MOST_BITS or (
         base_value ** abs(exponent)
     ).bit_length() > MOST_BITS:
@@ -113,6 +116,7 @@ def format_exact(value: Fraction | int) -> str:
     """
     value = Fraction(value)
     places, remainder = 0, value.denominator
+    # 10, then 2, then 5: a decimal needs max(twos, fives) places, and each pair shares one.
     while remainder % 10 == 0:
         places, remainder = places + 1, remainder // 10
     while remainder % 2 == 0:

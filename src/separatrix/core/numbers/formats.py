@@ -16,14 +16,15 @@ LEAST_EXPONENT = {"bf16": -126, "fp16": -14, "fp32": -126, "fp64": -1022}
 """The least exponent of a number that is not subnormal."""
 
 
-def rounded(x: Array, name: str) -> Array:
+def round_to_format(x: Array, name: str) -> Array:
     """Round float64 numbers to a narrower format.
 
-    >>> rounded(np.array([1 / 3, 1e-9, 7e4]), "fp16").tolist()
+    >>> round_to_format(np.array([1 / 3, 1e-9, 7e4]), "fp16").tolist()
     [0.333251953125, 0.0, inf]
     """
     bits, least = SIGNIFICANT_BITS[name], LEAST_EXPONENT[name]
     last = last_place(x, name)
+    # Dividing by a power of two is exact, and np.round rounds ties to even, as IEEE formats do.
     nearest = np.round(x / last) * last
     largest = (2.0 - 2.0 ** (1 - bits)) * 2.0 ** (1 - least)
     result: Array = np.where(np.abs(nearest) > largest, np.copysign(np.inf, x), nearest)
@@ -33,6 +34,7 @@ def rounded(x: Array, name: str) -> Array:
 def last_place(x: Array, name: str) -> Array:
     """Return the unit in the last place at x."""
     exponent = np.frexp(x)[1] - 1
+    # Below the least normal exponent the spacing stays constant: these are the subnormal numbers.
     place: Array = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT[name]) - SIGNIFICANT_BITS[name] + 1)
     return place
 
@@ -55,6 +57,7 @@ def round_to(x: Fraction, bits: int) -> Fraction:
     if x == 0:
         return x
     exponent = abs(x.numerator).bit_length() - x.denominator.bit_length()
+    # The difference of bit lengths is floor(log2|x|) or one more.
     if abs(x) < Fraction(2) ** exponent:
         exponent -= 1
     ulp = Fraction(2) ** (exponent - bits + 1)

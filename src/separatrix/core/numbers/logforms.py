@@ -24,7 +24,7 @@ Flint = fmpq | arb
 """An exact rational, or a ball that contains the number."""
 
 
-def spelled(value: Fraction) -> str:
+def format_fraction(value: Fraction) -> str:
     """Return `p/q` of any length; Python itself refuses to print integers with more than 4300 digits."""
     return str(rational(value))
 
@@ -41,6 +41,7 @@ def power(base: fmpq, exponent: fmpq) -> Flint:
     (2, 27/8)
     """
     degree = int(exponent.q)
+    # For numerator and denominator in lowest terms, the quotient has a rational root only if both have one.
     top, bottom = _root(base.p, degree), _root(base.q, degree)
     if top is None or bottom is None or _bits(top, bottom) * abs(exponent.p) > MOST_BITS:
         return arb(base) ** arb(exponent)
@@ -55,7 +56,7 @@ def _root(value: fmpz, degree: int) -> fmpz | None:
     """Return the exact root of a positive integer, or None."""
     if value == 1 or degree == 1:
         return value
-    if degree >= _bits(value):
+    if degree >= _bits(value):  # 1 < value < 2^degree, so the root lies strictly between 1 and 2
         return None
     root = value.root(degree)
     return root if root**degree == value else None
@@ -76,6 +77,7 @@ class LogForm:
         >>> LogForm.log(fmpq(16)).over(LogForm.log(fmpq(8)))
         4/3
         """
+        # Powers of one number must share a base: only then does `over` see that their quotient is rational.
         if base.q == 1:
             for degree in range(min(_bits(base.p), MOST_DEGREE), 1, -1):
                 root = _root(base.p, degree)
@@ -98,13 +100,13 @@ class LogForm:
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
 
-    def __add__(self, other: LogForm) -> LogForm:
-        bases = {**self.terms, **other.terms}
+    def __add__(self, addend: LogForm) -> LogForm:
+        bases = {**self.terms, **addend.terms}
         zero = fmpq(0)
-        return LogForm({base: self.terms.get(base, zero) + other.terms.get(base, zero) for base in bases})
+        return LogForm({base: self.terms.get(base, zero) + addend.terms.get(base, zero) for base in bases})
 
-    def __sub__(self, other: LogForm) -> LogForm:
-        return self + fmpq(-1) * other
+    def __sub__(self, subtrahend: LogForm) -> LogForm:
+        return self + fmpq(-1) * subtrahend
 
     def __rmul__(self, factor: fmpq) -> LogForm:
         return LogForm({base: factor * weight for base, weight in self.terms.items()})

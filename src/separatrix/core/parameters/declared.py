@@ -47,9 +47,9 @@ class Declared:
         if instance is None:
             return self
         value = getattr(instance.parameters, self.name)
-        return instance.parameters.filled()[self.name] if value is None else value
+        return instance.parameters.complete_values()[self.name] if value is None else value
 
-    def bounds(self) -> tuple[Constraint, ...]:
+    def limits(self) -> tuple[Constraint, ...]:
         """Return the constraint that keeps the parameter within its limits, if it has any."""
         if self.low is None and self.high is None:
             return ()
@@ -80,8 +80,8 @@ def limit(
     def message(values: Any) -> str:
         value = format_exact(getattr(values, name))
         limits = _describe_limits(low, high, excludes_low)
-        allowed = limits if word is None else f"{word}, or {limits}"
-        return f"{name}={value} is out of range; {name} must be {allowed}"
+        permitted = limits if word is None else f"{word}, or {limits}"
+        return f"{name}={value} is out of range; {name} must be {permitted}"
 
     return Constraint((name,), holds, message)
 
@@ -162,10 +162,11 @@ class _Schema:
     """Builds the parameter set of a class when it is first needed, which keeps imports fast."""
 
     def __get__(self, instance: object | None, owner: type[Parametrised]) -> type[Parameters]:
-        known = owner.__dict__.get("_schema")
-        if known is None:
-            known = owner._schema = _build(owner)
-        return cast("type[Parameters]", known)
+        # Not getattr: a subclass must not find the schema of its base, which lacks its own parameters.
+        schema = owner.__dict__.get("_schema")
+        if schema is None:
+            schema = owner._schema = _build(owner)
+        return cast("type[Parameters]", schema)
 
 
 class Parametrised:
@@ -187,18 +188,21 @@ class Parametrised:
 
 
 def _build(owner: type[Parametrised]) -> type[Parameters]:
-    declared: dict[str, Declared] = {}
+    parameters: dict[str, Declared] = {}
+    # From the base to the subclass: later declarations replace earlier ones, and keep their position.
     for base in reversed(owner.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, Declared):
-                declared[name] = value
+                parameters[name] = value
             else:
-                declared.pop(name, None)  # a subclass that fixes a parameter no longer takes it
-    fields: dict[str, Any] = {name: (each.kind, each.default) for name, each in declared.items()}
+                parameters.pop(name, None)  # a subclass that fixes a parameter no longer takes it
+    fields: dict[str, Any] = {
+        name: (parameter.kind, parameter.default) for name, parameter in parameters.items()
+    }
     schema = create_model(f"{owner.__name__}Parameters", __base__=Parameters, **fields)
-    bounds = [bound for each in declared.values() for bound in each.bounds()]
+    limits = [constraint for parameter in parameters.values() for constraint in parameter.limits()]
     schema.owner = owner.owner_name or owner.name
-    schema.constraints = (*bounds, *owner.relations)
+    schema.constraints = (*limits, *owner.relations)
     schema.derive = owner.fill_derived  # type: ignore[method-assign]
     # Pickle finds a class by this path: parameters are sent to worker processes.
     schema.__module__, schema.__qualname__ = owner.__module__, f"{owner.__qualname__}.schema"

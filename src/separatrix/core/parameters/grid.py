@@ -104,12 +104,12 @@ def violations(
     import numpy as np
 
     for constraint in model.constraints:
-        involved = {name: columns[name] for name in constraint.names}
-        if any(is_absent(value) for value in involved.values()):
+        values = {name: columns[name] for name in constraint.names}
+        if any(is_absent(value) for value in values.values()):
             continue
-        good = np.asarray(constraint.holds(SimpleNamespace(**involved)), dtype=bool)
+        good = np.asarray(constraint.holds(SimpleNamespace(**values)), dtype=bool)
         if not good.all():
-            arrays = dict(zip(involved, np.broadcast_arrays(*involved.values()), strict=True))
+            arrays = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
             bad = np.argwhere(~np.broadcast_to(good, next(iter(arrays.values())).shape))[0]
             point = {name: array[tuple(bad)] for name, array in arrays.items()}
             yield constraint, constraint.message(SimpleNamespace(**point)), 1 - float(good.mean())
@@ -126,7 +126,7 @@ def _array(value: object) -> np.ndarray[Any, Any]:
 def _read_all(model: type[Parameters], name: str, values: Sequence[Any]) -> list[int | Fraction]:
     """Parse the numbers of an axis as the model parses that field; exact numbers are not parsed again."""
     if name not in model.model_fields:
-        raise UsageError(model.unknown(name))
+        raise UsageError(model.describe_unknown(name))
     if is_whole(model, name):
         return [value if type(value) is int else parse_integer(value, name) for value in values]
     return [value if type(value) is Fraction else parse_exact(value, name) for value in values]

@@ -54,21 +54,6 @@ class Constraint:
     message: Callable[[Any], str]
 
 
-def between(name: str, low: Fraction | int, high: Fraction | int) -> Constraint:
-    """`name` lies between two numbers, ends included."""
-    limits = f"{_short(low)} to {_short(high)}"
-    return Constraint(
-        (name,),
-        lambda p: (getattr(p, name) >= low) & (getattr(p, name) <= high),
-        lambda p: f"{name}={format_exact(getattr(p, name))} is out of range; {name} must be {limits}",
-    )
-
-
-def _short(value: Fraction | int) -> str:
-    plain = value == 0 or Fraction(1, 1000) <= value < 10**6
-    return format_exact(value) if plain else f"{float(value):.0e}"
-
-
 class Parameters(BaseModel):
     """The base class of parameter sets: frozen, exact, without unknown names."""
 
@@ -89,9 +74,9 @@ class Parameters(BaseModel):
     @classmethod
     def read_each(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
         """Like `read`, without checking constraints."""
-        unknown = [name for name in values if name not in cls.model_fields]
-        if unknown:
-            raise UsageError(cls.unknown(unknown[0], owner))
+        unknown_name = next((name for name in values if name not in cls.model_fields), None)
+        if unknown_name is not None:
+            raise UsageError(cls.describe_unknown(unknown_name, owner))
         cls.require_all(values)
         try:
             return cls(**values)
@@ -99,17 +84,19 @@ class Parameters(BaseModel):
             raise UsageError(_one_line(error)) from None
 
     @classmethod
-    def require_all(cls, given: Container[str]) -> None:
+    def require_all(cls, names_given: Container[str]) -> None:
         """Raise a UsageError if a parameter without a default is missing."""
         missing = [
-            name for name, field in cls.model_fields.items() if field.is_required() and name not in given
+            name
+            for name, field in cls.model_fields.items()
+            if field.is_required() and name not in names_given
         ]
         if missing:
             names = " ".join(f"{name}=…" for name in cls.model_fields)
             raise UsageError(f"{cls.owner} needs {', '.join(missing)} as well; its parameters are: {names}")
 
     @classmethod
-    def unknown(cls, name: str, owner: str | None = None) -> str:
+    def describe_unknown(cls, name: str, owner: str | None = None) -> str:
         """Return the error message for an unknown parameter name."""
         names = list(cls.model_fields)
         if not names:
@@ -121,22 +108,24 @@ class Parameters(BaseModel):
         """Fill in parameters that follow from others; numbers or arrays of them."""
         return values
 
-    def filled(self) -> dict[str, Any]:
+    def complete_values(self) -> dict[str, Any]:
         """Return all parameters, with derived ones filled in."""
         return self.derive({name: getattr(self, name) for name in type(self).model_fields})
 
-    def shown(self) -> dict[str, int | str]:
+    def as_json(self) -> dict[str, int | str]:
         """Return the parameters as they are printed and stored: integers, and exact decimals as text."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: printed(value) for name, value in values.items() if value is not None}
+        return {name: format_value(value) for name, value in values.items() if value is not None}
 
-    def chosen(self) -> dict[str, int | str]:
+    def non_default_values(self) -> dict[str, int | str]:
         """Return the parameters that differ from their defaults."""
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
-        return {name: value for name, value in self.shown().items() if getattr(self, name) != defaults[name]}
+        return {
+            name: value for name, value in self.as_json().items() if getattr(self, name) != defaults[name]
+        }
 
 
-def printed(value: Any) -> int | str:
+def format_value(value: Any) -> int | str:
     """Return a value as it is printed and stored: an integer, or exact text for a rational."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -151,26 +140,26 @@ def is_absent(value: Any) -> bool:
 NEAR = {3: 0.5, 6: 0.65}
 """The similarity required for a suggestion, for names with fewer letters than the key."""
 LONG_NEAR = 0.72
-MOST_LISTED = 20
+MAX_LISTED = 20
 """The maximum number of names listed in an error."""
-MOST_BESIDE = 8
+MAX_BESIDE = 8
 """The same if a similar name is suggested."""
 LISTED_BY = {
-    **{what: f"separatrix list {what}s" for what in ("mechanism", "construction", "claim", "task")},
+    **{kind: f"separatrix list {kind}s" for kind in ("mechanism", "construction", "claim", "task")},
     "schema": "separatrix schema",
 }
 """The commands that list the names."""
 
 
-def nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, names: list[str]) -> str:
     """Return a suggestion to append to an error about `name`, or an empty text if no name is similar.
 
     >>> nearest("sofmax", ["softmax", "linear"]), nearest("flash", ["gla", "linear"])
     (' (did you mean softmax?)', '')
     """
     cutoff = next((share for length, share in NEAR.items() if len(name) < length), LONG_NEAR)
-    close = get_close_matches(name.lower(), [word.lower() for word in known], n=1, cutoff=cutoff)
-    match = next((word for word in known if close and word.lower() == close[0]), None)
+    close = get_close_matches(name.lower(), [known_name.lower() for known_name in names], n=1, cutoff=cutoff)
+    match = next((known_name for known_name in names if close and known_name.lower() == close[0]), None)
     return f" (did you mean {match}?)" if match else ""
 
 
@@ -184,7 +173,7 @@ def require_known(kind: str, name: str, available: Iterable[str]) -> None:
     if name in (names := list(dict.fromkeys(available))):
         return
     near = nearest(name, names)
-    is_long = len(names) > (MOST_BESIDE if near else MOST_LISTED)
+    is_long = len(names) > (MAX_BESIDE if near else MAX_LISTED)
     command = LISTED_BY.get(kind) if is_long else None
     there_are = f"{command} has all {len(names)}" if command else f"there are: {', '.join(names)}"
     raise UsageError(f"there is no {kind} {name}{near}; {there_are}")

@@ -71,12 +71,14 @@ def _points(start: Number, stop: Number, is_integer: bool, log: bool, count: int
         inner = (_log_value(start, stop, i, steps) for i in range(1, steps))
     else:
         inner = (start + (stop - start) * Fraction(i, steps) for i in range(1, steps))
+    # The ends are kept as given: rounding a logarithm could move them beyond what was asked.
     values = [start, *(round(value) if is_integer else value for value in inner), stop]
     return tuple(dict.fromkeys(values))
 
 
 def _log_value(start: Number, stop: Number, place: int, steps: int) -> Fraction:
     low, high = math.log10(start), math.log10(stop)
+    # The relative distance of neighbours is of order (high - low)/steps; two more digits keep them apart.
     digits = max(DIGITS, math.ceil(math.log10(steps / (high - low))) + 2)
     exponent = low + (high - low) * (place / steps)
     scale = math.floor(exponent)
@@ -124,11 +126,11 @@ def split_axes(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[s
     >>> split_axes({"n": [1000, 1e6], "a1": np.linspace(0.5, 1.5, 3), "d": 102})
     ({'n': '1000,1000000', 'a1': '0.5:1.5:3'}, {'d': 102})
     """
-    axes = {name: _typed(name, value) for name, value in parameters.items() if is_several(value)}
+    axes = {name: _format_axis(name, value) for name, value in parameters.items() if is_several(value)}
     return axes, {name: value for name, value in parameters.items() if name not in axes}
 
 
-def _typed(name: str, value: Any) -> str:
+def _format_axis(name: str, value: Any) -> str:
     """Return an axis as it is typed on the command line."""
     if isinstance(value, str):
         return value
@@ -164,7 +166,7 @@ def read_counted(model: type[Parameters], name: str, text: str, owner: str | Non
     (1000, 10000, 100000, 1000000)
     """
     if "," in text:
-        return _listed(model, name, text, owner)
+        return _read_listed(model, name, text, owner)
     parts = text.split(":")
     if len(parts) not in (3, 4):
         raise UsageError(
@@ -184,7 +186,7 @@ def read_counted(model: type[Parameters], name: str, text: str, owner: str | Non
     return _read(model, name, text, parts[:2], parts[3:], owner), count
 
 
-def _listed(model: type[Parameters], name: str, text: str, owner: str | None) -> tuple[Span, int]:
+def _read_listed(model: type[Parameters], name: str, text: str, owner: str | None) -> tuple[Span, int]:
     """Parse individual values; those of an integer parameter are rounded, as in a range."""
     parts = [part for part in text.split(",") if part.strip()]
     if len(parts) < 2:
@@ -222,7 +224,7 @@ def _read(
     model: type[Parameters], name: str, text: str, ends: list[str], spacing: list[str], owner: str | None
 ) -> Span:
     if name not in model.model_fields:
-        raise UsageError(model.unknown(name, owner))
+        raise UsageError(model.describe_unknown(name, owner))
     is_integer = is_whole(model, name)
     read: Callable[[str, str], Number] = parse_integer if is_integer else parse_exact
     start, stop = read(ends[0], name), read(ends[1], name)

@@ -9,11 +9,11 @@ from separatrix.core.errors import UsageError
 
 
 def read_words(
-    words: Iterable[str], known: Container[str] = (), options: Container[str] = ()
+    words: Iterable[str], parameter_names: Container[str] = (), options: Container[str] = ()
 ) -> dict[str, str]:
     """Split `name=value` words; a repeated name is an error, never a silent override.
 
-    An option written as a parameter is rejected, unless `known` has a parameter of that name.
+    An option written as a parameter is rejected, unless `parameter_names` has a parameter of that name.
 
     >>> read_words(["n=1000", "a0=0.01"])
     {'n': '1000', 'a0': '0.01'}
@@ -22,13 +22,13 @@ def read_words(
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip():
-            likely = f"; did you mean n={word}?" if "n" in known and word.isdecimal() else ""
+            likely = f"; did you mean n={word}?" if "n" in parameter_names and word.isdecimal() else ""
             raise UsageError(f"'{word}' is not of the form name=value{likely}")
         if not value.strip():
             raise UsageError(f"'{word}' has no value; write for example {name}=1")
         if name in values:
             raise UsageError(f"{name} is given twice: {name}={values[name]} and {word}; keep one")
-        if name in options and name not in known and ":" not in value:
+        if name in options and name not in parameter_names and ":" not in value:
             raise UsageError(f"{name} is an option; write `{name}` {value}")
         values[name] = value
     return values
@@ -37,7 +37,7 @@ def read_words(
 def all_parameters(
     parameters: Mapping[str, object] | None,
     named: Mapping[str, object],
-    known: Container[str] = (),
+    parameter_names: Container[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Merge parameters from a mapping and keyword arguments; names in the mapping are never options.
@@ -49,7 +49,7 @@ def all_parameters(
     separatrix.core.errors.UsageError: noise is an option; write noise_sd=0.1
     """
     for name, value in named.items():
-        if options and name in options and name not in known:
+        if options and name in options and name not in parameter_names:
             raise UsageError(f"{name} is an option; write {options[name]}{value}")
         if name in (parameters or {}):
             raise UsageError(f"{name} is given twice, in the mapping and by name; keep one")

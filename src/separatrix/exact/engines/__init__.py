@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from separatrix.constructions import Construction
 from separatrix.core.parameters import UsageError, require_known
-from separatrix.exact.engines import certified, closed, dense, exhaustive, grouped
+from separatrix.exact.engines import certified, closed, dense, grouped
 from separatrix.exact.engines.outcome import EngineRefusal, Outcome
 from separatrix.exact.engines.sampling import Sampling
 from separatrix.mechanisms import Mechanism
@@ -108,9 +108,9 @@ def solve(
     construction: Construction, mechanism: Mechanism, engine: str = "auto", sampling: Sampling | None = None
 ) -> Outcome:
     """Return the probabilities at one point; `auto` takes the strongest engine that applies."""
-    requested = engine_named(engine)
-    requested.refuse_unused(sampling)
-    return requested.solve(construction, mechanism, sampling)
+    requested_engine = engine_named(engine)
+    requested_engine.refuse_unused(sampling)
+    return requested_engine.solve(construction, mechanism, sampling)
 
 
 def strongest(
@@ -123,6 +123,7 @@ def strongest(
             return ask(engine)
         except EngineRefusal as refusal:
             reasons.append(f"{engine.name}: {refusal.reason}")
+    # The most general engine comes first: its reason is usually the one to remedy.
     raise EngineRefusal(f"no engine can answer this ({'; '.join(reversed(reasons))})")
 
 
@@ -137,7 +138,6 @@ __all__ = [
     "closed",
     "dense",
     "engine_named",
-    "exhaustive",
     "grouped",
     "solve",
     "strongest",

@@ -39,13 +39,14 @@ def scale(amplitudes: Amplitudes, blocks: Array) -> ScaledAmplitudes:
     for column in columns:
         for value in column.flat:
             common = math.lcm(common, Fraction(value).denominator)
-            if common > WHOLE:
+            if common > WHOLE:  # too large already; lcm of long fractions would only get slower
                 break
     largest = sum(max(abs(value) for value in column.flat) for column in columns)
+    # A threshold is a sum of at most blocks + 3 times each amplitude.
     exact = common * largest * (int(blocks.max()) + 3) < WHOLE
     factor = common if exact else 1
-    floats = [_floats(column, factor) for column in columns]
-    return ScaledAmplitudes((floats[0], floats[1]), floats[2], floats[3], floats[4], bool(exact))
+    a0, a1, b, c, tau = (_floats(column, factor) for column in columns)
+    return ScaledAmplitudes((a0, a1), b, c, tau, bool(exact))
 
 
 def scale_each(amplitudes: Amplitudes, blocks: Array) -> tuple[ScaledAmplitudes, list[bool]]:
@@ -57,9 +58,8 @@ def scale_each(amplitudes: Amplitudes, blocks: Array) -> tuple[ScaledAmplitudes,
         common = math.lcm(*(Fraction(value).denominator for value in point))
         are_integers.append(bool(common * sum(map(abs, point)) * (int(size) + 3) < WHOLE))
         columns_scaled[:, index] = [float(value * (common if are_integers[-1] else 1)) for value in point]
-    return ScaledAmplitudes(
-        (columns_scaled[0], columns_scaled[1]), columns_scaled[2], columns_scaled[3], columns_scaled[4], True
-    ), are_integers
+    a0, a1, b, c, tau = columns_scaled
+    return ScaledAmplitudes((a0, a1), b, c, tau, True), are_integers
 
 
 def _floats(column: Array, factor: int) -> Array:

@@ -9,7 +9,7 @@ carried through, and the probabilities come out as a pair of bounds.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -48,7 +48,7 @@ class Threshold:
     highest: int
 
     @property
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether there is a single candidate."""
         return self.least == self.highest
 
@@ -69,7 +69,7 @@ class Count:
     """Equal to `low` if every comparison was decided; otherwise each number is bounded separately."""
 
     @property
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether the probabilities are exact: undecided comparisons, if any, do not change them."""
         return self.low == self.high
 
@@ -90,13 +90,14 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
         if not (row.presence is Presence.MATES and model.size <= 1)
         for sigma in ((1, -1) if row.presence is Presence.OTHER else (0,))
     )
+    # For certificates only, which round them outwards to 30 digits: the first precision is enough.
     with ctx.workprec(PRECISIONS[0]):
         weights = (spike_weights(mechanism, model, 0), spike_weights(mechanism, model, 1))
     tails = _Tails(blocks)
-    low, high = (_neuron(thresholds, blocks, tails, generous) for generous in (False, True))
+    low, high = (_neuron(thresholds, blocks, tails, (generous, generous)) for generous in (False, True))
     if low != high:  # `only` is largest when D1 is generous and D0 is not
-        only = [_neuron(thresholds, blocks, tails, not g, g).only for g in (False, True)]
-        low, high = Neuron(low.p0, low.p1, only[0]), Neuron(high.p0, high.p1, only[1])
+        low = replace(low, only=_neuron(thresholds, blocks, tails, (True, False)).only)
+        high = replace(high, only=_neuron(thresholds, blocks, tails, (False, True)).only)
     return Count(model, weights, thresholds, *probe_margin(mechanism, model), low, high)
 
 
@@ -109,7 +110,7 @@ def solve(construction: Construction, mechanism: Mechanism, _: object = None) ->
 
 def outcome(construction: Construction, count: Count) -> Outcome:
     """Combine the probabilities of one neuron to those of the network."""
-    undecided_count = sum(not threshold.decided for threshold in count.thresholds)
+    undecided_count = sum(not threshold.is_decided for threshold in count.thresholds)
     readings = count.v0, count.v1, count.margin
     return combine_neurons(construction.m, count.low, count.high, undecided_count, *readings)
 
@@ -127,6 +128,7 @@ def _threshold(
     for precision in PRECISIONS:
         with ctx.workprec(precision):
             limit = _firing_limit(mechanism, model, label, triple, row, sigma)
+            # D = 2P - blocks > limit. The comparison is strict, since a tie does not fire: hence floor + 1.
             low, high = _floors((limit + model.blocks) / 2, blocks)
         if low == high:
             break
@@ -161,10 +163,14 @@ def _firing_limit(
 
 
 def _floors(x: Flint, most: int) -> tuple[int, int]:
-    """Return the floor of x, or of both ends of a ball, clipped to -1..most."""
+    """Return the floor of x, or of both ends of a ball, clipped to -1..most.
+
+    A row with floor -1 fires at every P, one with floor `most` at none.
+    """
     if isinstance(x, fmpq):
         floor = min(max(int(x.floor()), -1), most)
         return floor, floor
+    # Compared before converting: far ends, or infinite ones, have no integer of reasonable size.
     low, high = x.lower(), x.upper()
     return (
         most if low >= most else int(low.floor().fmpz()) if low >= -1 else -1,
@@ -185,6 +191,7 @@ class _Tails:
         if k > self.trials:
             return 0
         if k not in self._known:
+            # The shorter of the two tails is summed; by symmetry, P(X >= k) = 1 - P(X >= trials + 1 - k).
             if 2 * k >= self.trials + 1:
                 self._known[k] = self._sum(k)
             else:
@@ -194,6 +201,7 @@ class _Tails:
     def _sum(self, k: int) -> int:
         """C(N,k) (1 + r_k (1 + r_{k+1} (...))) with r_i = (N-i)/(i+1), by binary splitting."""
         _, bottom, total = _split(k, self.trials, self.trials)
+        # The sum is an integer, so the division is exact.
         return int(fmpz.bin_uiui(self.trials, k) * (bottom + total) // bottom)
 
 
@@ -210,22 +218,18 @@ def _split(low: int, high: int, trials: int) -> tuple[fmpz, fmpz, fmpz]:
 
 
 def _neuron(
-    thresholds: tuple[Threshold, ...],
-    blocks: int,
-    tails: _Tails,
-    generous0: bool,
-    generous1: bool | None = None,
+    thresholds: tuple[Threshold, ...], blocks: int, tails: _Tails, generous: tuple[bool, bool]
 ) -> Neuron:
-    """Count the sign states that fire; `generous` uses the lower candidate of undecided thresholds."""
-    generous = (generous0, generous0 if generous1 is None else generous1)
+    """Count the sign states that fire; a generous label uses the lower candidates of undecided thresholds."""
     p0 = p1 = only = 0
     for triple in TRIPLES:
         least0, least1 = (
             _least_firing(thresholds, blocks, label, triple, generous[label]) for label in (0, 1)
         )
         p0, p1 = p0 + tails(least0), p1 + tails(least1)
+        # Both labels fire from some P on, so D1 fires alone on the counts from least1 to least0.
         only += max(tails(least1) - tails(least0), 0)
-    states = 1 << (blocks + 3)
+    states = 1 << (blocks + 3)  # the block signs that P counts, and the triple
     return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
 
 
@@ -233,7 +237,7 @@ def _least_firing(
     thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool
 ) -> int:
     """Return the least P at which a row fires. A row of sign + needs P > 0, one of sign - P < blocks."""
-    least = blocks + 1
+    least = blocks + 1  # no row fires
     for threshold in thresholds:
         if threshold.label == label and threshold.triple == triple:
             candidate = threshold.least if generous else threshold.highest

@@ -94,6 +94,7 @@ class ProbabilityGrid:
         """Lower and upper bounds of P(tells apart) that include all rounding."""
         off0, off = RELATIVE * self.p0 + LEAST, RELATIVE * (self.p0 + self.p1) + LEAST
         most0, least0 = np.minimum(self.p0 + off0, 1.0), np.maximum(self.p0 - self.open0 - off0, 0.0)
+        # P falls with p0 and rises with `only`: opposite bounds give the ends.
         low = _distinguish(self.m, most0, np.maximum(self.only - self.open1 - off, 0.0))
         high = _distinguish(self.m, least0, self.only + self.open0 + off)
         return np.maximum(low - FORMULA * low, 0.0), np.minimum(high + FORMULA * high, 1.0)
@@ -122,6 +123,7 @@ class ProbabilityGrid:
 
 
 def _fires(m: Array, p: Array) -> Array:
+    # log1p and expm1: with p = 1e-20 and m = 1e18, 1 - (1 - p)^m would be 0.
     with np.errstate(divide="ignore"):
         fires: Array = -np.expm1(m * np.log1p(-p))
         return fires
@@ -130,6 +132,7 @@ def _fires(m: Array, p: Array) -> Array:
 def _distinguish(m: Array, p0: Array, only: Array) -> Array:
     """Compute (1-p0)^m - q^m without cancellation, with a relative error of at most FORMULA."""
     with np.errstate(divide="ignore", invalid="ignore"):
+        # As a product, (1-p0)^m (1 - (1-s)^m) with s = only/(1-p0): for small P the two powers nearly cancel.
         silent = m * np.log1p(-p0)
         fires_on_d1 = -np.expm1(m * np.log1p(-np.minimum(only / (1 - p0), 1.0)))
         return np.where(p0 >= 1, 0.0, np.exp(silent) * fires_on_d1)
@@ -156,6 +159,8 @@ def evaluate_each(construction: type[Construction], mechanism: Mechanism, grid: 
         closed_form.amplitudes, np.broadcast_to(closed_form.blocks, grid.shape)
     )
     blocks = np.broadcast_to(closed_form.blocks, grid.shape)
+    # Whether tails above EXACT_TO come from tables depends on all N of a call, so a point with such an N
+    # shares a call only with points of the same N.
     kinds = list(zip(are_integers, np.where(blocks > EXACT_TO, blocks, 0.0).tolist(), strict=True))
     parts = []
     for kind in dict.fromkeys(kinds):
@@ -305,14 +310,10 @@ def _cut(array: Any, piece: Piece) -> Any:
 
 
 def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: Piece) -> ScaledAmplitudes:
-    a0, a1 = amplitudes.a
-    return ScaledAmplitudes(
-        (_cut(a0, piece), _cut(a1, piece)),
-        _cut(amplitudes.b, piece),
-        _cut(amplitudes.c, piece),
-        _cut(amplitudes.tau, piece),
-        amplitudes.exact,
+    a0, a1, b, c, tau = (
+        _cut(column, piece) for column in (*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau)
     )
+    return ScaledAmplitudes((a0, a1), b, c, tau, amplitudes.exact)
 
 
 def _resolve(
@@ -321,6 +322,8 @@ def _resolve(
     """Resolve ties and overflows with the certified engine; unresolved ties that matter become NaN."""
     matters = _matters(result)
     is_open = (result.open0 > 0) | (result.open1 > 0) | ~np.isfinite(result.v0) | ~np.isfinite(result.margin)
+    # The certified engine takes one point at a time: beyond this many,
+    # only ties that change an answer are resolved.
     if np.count_nonzero(is_open) > MOST_RESOLVED:
         is_open = matters
     result.undecided[...] = matters
@@ -328,7 +331,7 @@ def _resolve(
         index = tuple(int(i) for i in position)
         with suppress(EngineRefusal):  # too many blocks for fractions: the tie stays undecided
             count = certified.count(construction(grid.at(construction.schema, index)), mechanism)
-            if count.decided:
+            if count.is_decided:
                 result.p0[index], result.p1[index], result.only[index] = map(float, astuple(count.low))
                 result.undecided[index], result.open0[index], result.open1[index] = False, 0.0, 0.0
             if not np.isfinite(result.margin[index]):

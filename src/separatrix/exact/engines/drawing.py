@@ -196,6 +196,7 @@ def _side_by_side(
     """Stack the sign vectors of each group, padded with zeros, and return which entries are used."""
     widest = len(groups[0])
     is_used = torch.tensor([[i < len(group) for i in range(widest)] for group in groups])
+    # Padded sign vectors of zeros read 0; `is_used` keeps them out of the tally.
     columns = torch.zeros(len(groups), widest, *signs.shape[1:], dtype=dtype)
     columns[is_used] = signs[[i for group in groups for i in group]].to(dtype)
     return columns.flatten(1, 2), is_used

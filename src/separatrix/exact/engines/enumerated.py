@@ -8,7 +8,7 @@ scores as rationals and balls.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -61,12 +61,13 @@ def in_floats(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     open_count = sum(fires.count(None) for fires in firing)
     if open_count:
         try:
-            certified = in_balls(construction, mechanism)
+            exact_outcome = in_balls(construction, mechanism)
         except EngineRefusal:
-            certified = None
-        if certified is not None and isinstance(certified.p0, Fraction):
+            exact_outcome = None
+        # p0 is a fraction only if no open comparison changes it.
+        if exact_outcome is not None and isinstance(exact_outcome.p0, Fraction):
             return replace(
-                certified, engine="closed", evidence=f"{evidence}, {open_count} ties decided exactly"
+                exact_outcome, engine="closed", evidence=f"{evidence}, {open_count} ties decided exactly"
             )
         if not any(label.has_lost_digits for label in labels):
             reason = f"{open_count} pre-activations are too close to the threshold for float64"
@@ -85,7 +86,8 @@ def _margin(
     if any(label.has_lost_digits for label in labels):
         return math.nan, math.nan, math.nan
     v0, v1 = (float(label.rows.sum(-1).amax()) for label in labels)
-    size = max(float(label.carried.amax()) for label in labels)
+    size = max(float(label.absolute_sums.amax()) for label in labels)
+    # Float64 leaves such a difference few digits, so it is computed from exact scores, if there are any.
     if abs(v1 - v0) <= LOST * size:
         with suppress(EngineRefusal):
             v0, v1, margin = map(float, kernel_rows(construction, mechanism).margin())
@@ -109,10 +111,10 @@ class _Attended:
     """Attention outputs of one label in float64, with error bounds."""
 
     rows: Float[Tensor, "rows features"]
-    carried: Float[Tensor, " rows"]
+    absolute_sums: Float[Tensor, " rows"]
     """The sum of the absolute values that were added up."""
     sizes: Float[Tensor, " rows"]
-    """`carried` plus the largest value, which bounds the effect of an error in a weight."""
+    """`absolute_sums` plus the largest value, which bounds the effect of an error in a weight."""
     errors: Float[Tensor, " rows"]
     """Bounds on the error of a pre-activation, for all signs."""
 
@@ -125,6 +127,7 @@ class _Attended:
         """Return for each sign vector whether a row fires; None if rounding leaves it open."""
         over = self.rows @ torch.tensor(vectors, dtype=torch.float64).mT - threshold
         slack = (self.errors + SLACK * (self.sizes + abs(threshold)))[:, None]
+        # Never firing needs every row below the threshold, surely firing only one above it.
         surely, never = (over > slack).any(0), (over < -slack).all(0)
         return [
             True if yes else False if no else None
@@ -142,6 +145,7 @@ def _measure_attention(construction: ExactConstruction, mechanism: Mechanism, la
     tokens = construction.token_groups(label, torch.float64)
     assert tokens.values is not None
     assert tokens.counts is not None
+    # Besides the values: their absolute values give the size of the sums, ones the sum of the weights.
     values = torch.cat([tokens.values, tokens.values.abs(), torch.ones(len(tokens.values), 1)], dim=-1)
     queries, keys = _nudge(tokens.queries), _nudge(tokens.keys)
     repeats = len(keys), 1, 1
@@ -151,15 +155,16 @@ def _measure_attention(construction: ExactConstruction, mechanism: Mechanism, la
             f"{mechanism.spelled} cannot handle these tokens: its scores overflow or divide by zero"
         )
     signs = construction.signs
-    carried = out[0, :, signs:-1].abs().sum(-1)
-    sizes = carried + tokens.values.abs().amax()
+    absolute_sums = out[0, :, signs:-1].abs().sum(-1)
+    sizes = absolute_sums + tokens.values.abs().amax()
     shifts = (out[1:, :, :signs] - out[:1, :, :signs]).abs().amax(0).sum(-1)
     missing = (out[..., -1] - 1).abs().amax(0) if mechanism.is_normalised else 0.0
-    return _Attended(out[0, :, :signs], carried, sizes, SAFETY * (shifts + missing * sizes))
+    return _Attended(out[0, :, :signs], absolute_sums, sizes, SAFETY * (shifts + missing * sizes))
 
 
 def _nudge(tokens: Float[Tensor, "tokens width"]) -> Float[Tensor, "nudges tokens width"]:
     """Return the tokens and NUDGES perturbed copies; equal tokens are perturbed equally."""
+    # Mechanisms may compare tokens, so perturbing equal ones differently would break real ties.
     distinct, inverse = torch.unique(tokens, dim=0, return_inverse=True)
     random = torch.rand(
         NUDGES, *distinct.shape, generator=torch.Generator().manual_seed(0), dtype=tokens.dtype
@@ -183,9 +188,4 @@ def _bounds(firing: Sequence[Sequence[bool | None]]) -> tuple[Neuron, Neuron]:
 def _neuron(d0: Sequence[bool], d1: Sequence[bool]) -> Neuron:
     """Return the shares of sign vectors that fire on D0, on D1, and on D1 only."""
     only_d1 = (fires_d1 and not fires_d0 for fires_d0, fires_d1 in zip(d0, d1, strict=True))
-    return Neuron(_share(d0), _share(d1), Fraction(sum(only_d1), len(d0)))
-
-
-def _share(fires: Iterable[bool]) -> Fraction:
-    fires = list(fires)
-    return Fraction(sum(fires), len(fires))
+    return Neuron(*(Fraction(sum(fires), len(d0)) for fires in (d0, d1, only_d1)))

@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.errors import EngineRefusal
-from separatrix.core.numbers.logforms import Flint, rational, spelled
+from separatrix.core.numbers.logforms import Flint, format_fraction, rational
 from separatrix.exact.outputs.kernels import PRECISIONS
 
 Array = np.ndarray[Any, Any]
@@ -74,7 +74,7 @@ class Outcome(Document):
     @shown
     def neuron(self) -> NeuronProbabilities:
         """The probabilities of one neuron."""
-        p0, p1, q = (spelled(p) if isinstance(p, Fraction) else p for p in (self.p0, self.p1, self.q))
+        p0, p1, q = (format_fraction(p) if isinstance(p, Fraction) else p for p in (self.p0, self.p1, self.q))
         return NeuronProbabilities(p0, p1, q)
 
 
@@ -116,6 +116,7 @@ def combine_neurons(
 ) -> Outcome:
     """Return the certified outcome from bounds of one neuron, which are equal if everything is decided."""
     is_decided = low == high
+    # P falls with p0 and rises with `only`, so opposite bounds of the two give the ends.
     least = _distinguish(high.p0, low.only, m)
     most = _distinguish(low.p0, high.only, m)
     return Outcome(
@@ -143,6 +144,7 @@ def _fires(p: Fraction, m: int) -> float:
 
 def _distinguish(p0: Fraction, only: Fraction, m: int) -> float:
     """Compute (1-p0)^m - (1-p0-only)^m with enough precision for the difference."""
+    # Both powers may be close to 1 and differ by as little as 1/denominator: that many bits may cancel.
     with ctx.workprec(128 + max(only.denominator.bit_length(), 64)):
         return float(arb(rational(1 - p0)) ** m - arb(rational(1 - p0 - only)) ** m)
 
@@ -154,6 +156,7 @@ def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
     """
     if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
         return side_of_fractions(outcome.p0, outcome.only, m, level)
+    # Widened by the rounding error of the ends, so that a level within it counts as undecided.
     low, high = outcome.interval
     return side_between(low - outcome.error, high + outcome.error, level)
 
@@ -164,6 +167,7 @@ def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> 
     if m * only.denominator.bit_length() <= MAX_EXACT_BITS:
         excess = silent**m - neither**m - level
         return (excess > 0) - (excess < 0)
+    # P may equal the level exactly, which no ball decides; so small powers are computed as fractions above.
     for precision in PRECISIONS:
         with ctx.workprec(precision):
             ball = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(level))

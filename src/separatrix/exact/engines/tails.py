@@ -44,10 +44,10 @@ class Tails:
         has_all_tables = distinct[-1] <= WHOLE and sum(_window(float(n))[1] for n in distinct) <= MOST_ENTRIES
         self._far: Array | None = None if has_all_tables else trials > EXACT_TO
         """Where no table exists."""
-        tabulated = distinct if has_all_tables else distinct[distinct <= EXACT_TO]
-        tables = [_table(int(n)) for n in tabulated] or [(0, np.zeros(1))]
+        tabulated_sizes = distinct if has_all_tables else distinct[distinct <= EXACT_TO]
+        tables = [_table(int(n)) for n in tabulated_sizes] or [(0, np.zeros(1))]
         lengths = np.array([len(table) for _, table in tables])
-        position = np.minimum(np.searchsorted(tabulated, trials), len(tables) - 1)
+        position = np.minimum(np.searchsorted(tabulated_sizes, trials), len(tables) - 1)
         self._table = np.concatenate([table for _, table in tables])
         self._first = np.array([first for first, _ in tables])[position]
         self._last = lengths[position] - 1
@@ -66,6 +66,7 @@ class Tails:
     def __call__(self, k: Array) -> Array:
         """Return the tails at integers k (of any dtype), broadcast against N."""
         if self._far is None:
+            # Beyond its ends a table continues with 1 and 0, which its first and last entries are.
             index = np.clip(k - self._first, 0, self._last).astype(np.int32)
             values: Array = self._table.take(index + self._offset)
             return values
@@ -78,10 +79,12 @@ class Tails:
 
 def upper_tail(k: Array, trials: Array) -> Array:
     """Return P[Bin(N, 1/2) >= k] for N above EXACT_TO, from the smaller of the two tails."""
+    # 2k - N is exact for the k within the window, and cancels before 1 is subtracted.
     excess = np.asarray((2.0 * k - trials) - 1.0)
     smaller = np.zeros(np.shape(excess))
     inside = np.abs(excess) <= WINDOW * np.sqrt(trials)
     smaller[inside] = _smaller_tail(np.abs(excess[inside]), np.asarray(trials)[inside] + 1.0)
+    # 1 minus the larger tail would lose the digits of a small one, so the smaller one is computed.
     return np.where(excess < 0, 1.0 - smaller, smaller)
 
 
@@ -147,7 +150,9 @@ def _table(trials: int) -> tuple[int, Array]:
     first, length = _window(trials)
     middle, end = (trials + 1) // 2, first + length - 1
     counts = np.arange(middle, end - 1, dtype=np.longdouble)
+    # Products of ratios from the middle outwards, in extended precision: their roundings add up.
     steps = np.concatenate([[np.longdouble(_central(trials))], (trials - counts) / (counts + 1)])
+    # Summed from the far end, so that small terms are not lost to large partial sums.
     upper = np.cumsum(np.cumprod(steps)[::-1])[::-1].astype(float)
     lower = 1.0 - np.append(upper, [0.0, 0.0])[trials + 2 - 2 * middle :]
     return first, np.concatenate([lower[: middle - first][::-1], upper, [0.0]])

@@ -45,6 +45,7 @@ class Tally:
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval of P(tells apart) after the draws so far."""
+        # Open draws count as misses below and as hits above: the interval holds however they fall.
         low, _ = binomial_interval(self.sure, self.draws, confidence)
         _, high = binomial_interval(self.maybe, self.draws, confidence)
         return low, high

@@ -46,16 +46,16 @@ class Excess:
 
     spike: Array | None
     mate: Array | None
-    own: Array | None
+    own_block: Array | None
     error: Array
     """A bound on their relative errors."""
     scale: Array
     """The factor that keeps them in range: 1, or less if a ratio is huge."""
     negative: bool
     """Whether some are negative, so that absolute values have to be taken."""
-    unknown: bool
+    has_unknown: bool
     """Whether some have no error bound: a step may be rounding noise."""
-    kept: Array | None
+    spike_ratio: Array | None
     """rho of the spike over t, if some are negative: rho - 1 loses the digits of a small rho."""
 
     def size(self, part: Array) -> Array:
@@ -64,7 +64,7 @@ class Excess:
 
     def parts(self) -> Iterator[Array]:
         """Return the parts that are not zero."""
-        return (part for part in (self.spike, self.mate, self.own) if part is not None)
+        return (part for part in (self.spike, self.mate, self.own_block) if part is not None)
 
 
 @dataclass(frozen=True)
@@ -120,31 +120,36 @@ class Thresholds:
         """Return P(a row fires), and how much smaller it may be if rounding leaves a threshold open."""
         over = self.amplitudes.tau - self.amplitudes.c * triple[2]
         b = self.amplitudes.b
+        # Integer amplitudes make this exact, so ties of the uniform part are decided without an error bound.
         start, remainder = np.divmod(over * (self.blocks + 1) + b * (self.blocks - triple[1]), 2 * b)
         bounds = [
             self._kind_bounds(label, triple, row, excess, start, remainder / (2 * b))
             for row, excess in self._rows(label)
         ]
+        # The first row to fire decides, so the least bounds of all kinds of row are those of the label.
         low, high = (reduce(np.minimum, ends) for ends in zip(*bounds, strict=True))
         below, above = np.floor(low), np.floor(high)
         tail = self.tails(below + (start + 1))
+        # Where both floors agree, no number within the error bounds changes the count.
         return tail, tail - self.tails(above + (start + 1)) if (below != above).any() else 0.0
 
     def _excess(self, row: QueryRow) -> Excess:
         """Compute the rho - 1 factors of the correction with their error bounds."""
         log_size, alone = np.log(self.size), (self.size - 1) / self.size
-        spike, mate, own = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
+        spike, mate, own_block = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
         relative = self.mechanism.roundings * EPSILON + self.model.off
         error: Any = 8 * EPSILON + relative
         lower: Any = np.zeros(())
-        for ratio, share in ((spike, log_size), (mate, 0.0), (own, 0.0)):
+        for ratio, share in ((spike, log_size), (mate, 0.0), (own_block, 0.0)):
             if ratio is not None:
+                # exp turns the absolute error of a logarithm, which grows with it, into a relative one.
                 error = error + relative * np.abs(ratio) + 4 * EPSILON * share
                 lower = np.maximum(lower, ratio - share - LARGEST_EXPONENT)
+        # expm1, since ratios near 1 leave an excess as small as 1/n, which exp(x) - 1 would round away.
         parts = (
             None if spike is None else _expm1_times(spike, -log_size - lower),
             None if mate is None else _expm1_times(mate, -lower) * alone,
-            None if own is None else _expm1_times(own, -lower),
+            None if own_block is None else _expm1_times(own_block, -lower),
         )
         negative = any(part is not None and bool((part < 0).any()) for part in parts)
         has_unknown = not bool(np.isfinite(error).all())
@@ -160,8 +165,8 @@ class Thresholds:
         spike = excess.scale / self.size
         if excess.spike is not None:
             spike = excess.spike + spike
-            if excess.kept is not None:
-                spike = np.where(excess.spike < 0, excess.kept, spike)
+            if excess.spike_ratio is not None:
+                spike = np.where(excess.spike < 0, excess.spike_ratio, spike)
         weight: Array = spike / total
         return weight
 
@@ -180,6 +185,8 @@ class Thresholds:
         """
         if row.presence is Presence.OTHER:
             plus, minus = (self._bounds(label, triple, excess, sigma, fraction) for sigma in (1, -1))
+            # A + row, helped by its own sign, fires at no larger P than a - row; but it exists from P = 1 on,
+            # and at P = 0 the - row decides.
             low, high = (
                 np.where(m < -start, m, np.maximum(p, -start)) for p, m in zip(plus, minus, strict=True)
             )
@@ -196,19 +203,22 @@ class Thresholds:
         y_1, y_k, y_d = triple
         amplitudes, b, half_step = self.amplitudes, self.amplitudes.b, self.half_steps[label]
         over = amplitudes.tau - amplitudes.c * y_d
+        # `error` sums the absolute values of all terms: times the relative error it bounds that of the sum,
+        # also where terms cancel.
         x, error = fraction - y_1 * half_step, fraction + half_step
         for factor, gap in (
             (excess.spike, over - b * y_k - amplitudes.a[label] * y_1),
             (excess.mate, over - b * y_k),
-            (excess.own, over - b * sigma),
+            (excess.own_block, over - b * sigma),
         ):
             if factor is not None:
                 term = factor * (0.5 * gap / b)
                 x = _in_place(np.add, x, term)
                 error = _in_place(np.add, error, _in_place(np.abs, term))
         error = _in_place(np.multiply, error, excess.error)
-        if excess.unknown:
+        if excess.has_unknown:
             error = np.where(np.isfinite(excess.error), error, np.inf)
+        # Amplitudes that are no integers are rounded themselves: an error relative to the whole sum.
         if not amplitudes.exact:
             magnitude = (amplitudes.tau + amplitudes.c + amplitudes.a[label]) / b + 1
             sizes = sum(excess.size(part) for part in excess.parts())
@@ -219,6 +229,7 @@ class Thresholds:
             is_scaled = excess.scale < 1
             x = np.where(is_scaled & far, np.copysign(beyond, x), x)
             error = np.where(is_scaled, np.where(far, 0.0, np.inf), error)
+        # The sum is a cheap test for the usual case. Infinite bounds leave such points to `certified`.
         if not np.isfinite(x.sum()) and not np.isfinite(x).all():
             error = np.where(np.isfinite(x), error, np.inf)
             x = np.where(np.isfinite(x), x, 0.0)

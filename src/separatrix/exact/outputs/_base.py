@@ -26,7 +26,7 @@ class Feature:
     copies: int = 1
 
     @property
-    def spelled(self) -> str:
+    def text(self) -> str:
         """The features as text: `7`, or `3-101`."""
         return str(self.first) if self.copies == 1 else f"{self.first}-{self.first + self.copies - 1}"
 
@@ -48,7 +48,7 @@ class Outputs(ABC):
 
     @property
     @abstractmethod
-    def same(self) -> bool:
+    def has_equal_rows(self) -> bool:
         """Whether both labels provably have equal rows with equal multiplicities."""
 
     @property

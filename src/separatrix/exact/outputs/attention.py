@@ -228,10 +228,12 @@ def rounding(
     if _is_format(dtype):
         return 0.0  # the answer of the number format itself is requested
     sizes = batch.sizes
+    # Weights that add up to 1 are taken to return no more than the largest value; others may return more.
     size = float(sizes.max())
     if not mechanism.is_normalised:
         weighed_sizes = batch.attend(mechanism, sizes[..., None]) if weighed_sizes is None else weighed_sizes
         size = max(size, float(weighed_sizes.abs().max()))
+    # By Cauchy and Schwarz, which needs no product of all queries and keys.
     logits = float(batch.queries.norm(dim=-1).max() * batch.keys.norm(dim=-1).max())
     units = (SLACK + LOGIT_SLACK * logits) * mechanism.resizing_error_factor
     return units * torch.finfo(dtype).eps * (abs(construction.threshold) + construction.unit + size)

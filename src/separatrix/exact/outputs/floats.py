@@ -26,7 +26,7 @@ class FloatOutputs(Outputs):
     """Rows in float64, each value with an allowance of SLACK times the absolute sum behind it."""
 
     proves = False
-    same = False
+    has_equal_rows = False
 
     def __init__(
         self, construction: Construction, mechanism: Mechanism, place: int = 0, literal: bool = False
@@ -37,11 +37,11 @@ class FloatOutputs(Outputs):
             tokens_at = counted_tokens(construction, mechanism, torch.float64, columns=0)
         else:
             tokens_at = literal_tokens(construction, mechanism, torch.float64)
-        received = []
+        outputs = []
         for label in (0, 1):
             tokens = tokens_at(label, place)
-            received.append(_attend(mechanism, tokens, literal))
-        self.rows, self.sizes = ([pair[part] / construction.unit for pair in received] for part in (0, 1))
+            outputs.append(_attend(mechanism, tokens, literal))
+        self.rows, self.sizes = ([pair[part] / construction.unit for pair in outputs] for part in (0, 1))
         if not all(np.isfinite(row).all() for row in self.rows):
             raise EngineRefusal(
                 f"{mechanism.spelled} cannot handle these tokens: its scores overflow or divide by zero"
@@ -77,6 +77,7 @@ class FloatOutputs(Outputs):
         """Whether a value differs by more than the allowance for rounding."""
         if self.rows[0].shape != self.rows[1].shape:
             return True
+        # Strict: where nothing is added up the allowance is 0, and 0 > 0 claims no difference.
         allowance = SLACK * np.maximum(*self.sizes)
         return bool((np.abs(self.rows[1] - self.rows[0]) > allowance).any())
 
@@ -85,6 +86,7 @@ class FloatOutputs(Outputs):
             [float(w) * feature.copies for feature, w in zip(self.features, weights, strict=True)]
         )
         read, off = self.rows[label] @ factors, SLACK * self.sizes[label] @ np.abs(factors)
+        # The largest lower bound is a lower bound of the maximum, whichever row attains it.
         return Fraction(float((read - off).max())), Fraction(float((read + off).max()))
 
     def entries(self, label: Label, nearest: bool) -> tuple[Array, Array]:
@@ -120,6 +122,7 @@ def _attend(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Array,
             else TokenBatch.of([tokens]).attend(mechanism, with_sizes[None])[0]
         )
     features = values.shape[-1]
+    # With negative weights, the sum of w |v| may be smaller than that of w v.
     sizes = out[:, features:].abs().maximum(out[:, :features].abs())
     return out[:, :features].numpy(), sizes.numpy()
 

@@ -18,6 +18,7 @@ from separatrix.constructions import Description
 from separatrix.core.numbers.logforms import Flint, rational
 from separatrix.core.parameters import SeparatrixError
 from separatrix.exact.outputs.attention import attend
+from separatrix.exact.outputs.kernels import to_rationals
 from separatrix.mechanisms import MECHANISMS, Mechanism
 
 PRECISION = 192
@@ -57,10 +58,10 @@ def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
     formula = FORMULAS[mechanism.name](mechanism.parameters)
     if formula is None:
         return None
-    keys = [_rationals(kind.key) for kind in description.groups]
-    values = [_rationals(kind.value) for kind in description.groups]
+    keys = [to_rationals(kind.key) for kind in description.groups]
+    values = [to_rationals(kind.value) for kind in description.groups]
     counts = [fmpq(kind.count) for kind in description.groups]
-    return [formula(_rationals(query), keys, values, counts) for query in description.queries]
+    return [formula(to_rationals(query), keys, values, counts) for query in description.queries]
 
 
 def _float_rows(mechanism: Mechanism, description: Description) -> Rows:
@@ -77,10 +78,6 @@ def _float_rows(mechanism: Mechanism, description: Description) -> Rows:
     if not bool(outputs.isfinite().all()):
         raise NoAnswer(f"{mechanism.spelled} returns values that are not finite")
     return [[ExactOutput(x, x) for x in row] for row in outputs.double().tolist()]
-
-
-def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
-    return [rational(Fraction(x)) for x in vector]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class LogitLevel:
 
     logit: fmpq
     share: fmpq
-    carried: tuple[fmpq, ...]
+    value_sums: tuple[fmpq, ...]
     """The sum of their values, in the same unit."""
 
 
@@ -36,25 +36,29 @@ LogitRow = tuple[LogitLevel, ...]
 
 def rows_of(description: Description) -> tuple[LogitRow, ...]:
     """Return the distinct rows in a deterministic order."""
-    keys = [_rationals(kind.key) for kind in description.groups]
-    values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.groups]
+    keys = [to_rationals(kind.key) for kind in description.groups]
+    values = [[kind.count * x for x in to_rationals(kind.value)] for kind in description.groups]
     rows: dict[LogitRow, None] = {}
     for query in description.queries:
-        query_vector = _rationals(query)
+        query_vector = to_rationals(query)
+        # Tokens of one logit have one weight, whatever the kernel, so sums per logit determine the output.
         counts: dict[fmpq, Any] = defaultdict(fmpq)
-        carried: dict[fmpq, Any] = defaultdict(lambda: [fmpq(0)] * len(values[0]))
+        value_sums: dict[fmpq, Any] = defaultdict(lambda: [fmpq(0)] * len(values[0]))
         for kind, key, value in zip(description.groups, keys, values, strict=True):
             logit = sum((q * k for q, k in zip(query_vector, key, strict=True) if q != 0 and k != 0), fmpq(0))
             counts[logit] += kind.count
-            carried[logit] = [x + y for x, y in zip(carried[logit], value, strict=True)]
+            value_sums[logit] = [x + y for x, y in zip(value_sums[logit], value, strict=True)]
         order = sorted(counts, reverse=True)
         first = counts[order[0]]
-        row = tuple(LogitLevel(at, counts[at] / first, tuple(x / first for x in carried[at])) for at in order)
+        row = tuple(
+            LogitLevel(at, counts[at] / first, tuple(x / first for x in value_sums[at])) for at in order
+        )
         rows[row] = None
     return tuple(rows)
 
 
-def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
+def to_rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
+    """Convert a vector to flint rationals; floats are converted exactly."""
     return [rational(Fraction(x)) for x in vector]
 
 
@@ -78,12 +82,13 @@ class KernelRows:
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 v0, v1 = (max((self._peak(row) for row in rows), key=float) for rows in self.rows)
+                # Equal rows have equal outputs, which a difference of balls would not show.
                 margin: Flint = fmpq(0) if self.rows[0] == self.rows[1] else v1 - v0
                 if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
                     break
         return v0, v1, margin
 
-    def same(self) -> bool:
+    def has_equal_rows(self) -> bool:
         """Return whether both labels provably have the same outputs."""
         if set(self.rows[0]) == set(self.rows[1]):
             return True
@@ -96,23 +101,24 @@ class KernelRows:
     def outputs(self, row: LogitRow) -> tuple[Flint, ...]:
         """Return the attention output of a row, feature by feature."""
         return tuple(
-            self._mean(row, lambda level, place=place: level.carried[place])  # type: ignore[misc]
-            for place in range(len(row[0].carried))
+            self._mean(row, lambda level, place=place: level.value_sums[place])  # type: ignore[misc]
+            for place in range(len(row[0].value_sums))
         )
 
     def _fires(self, row: LogitRow, signs: Sequence[int]) -> bool | None:
-        """Return whether the sum of `score (carried - tau share)` has the sign of the sum of all scores.
+        """Return whether the sum of `score (value sums - tau share)` has the sign of the sum of all scores.
 
         A factor of zero removes its ball, so that rational cases are decided exactly.
         """
         factors = [
-            sum((y * x for y, x in zip(signs, level.carried, strict=True)), -self.tau * level.share)
+            sum((y * x for y, x in zip(signs, level.value_sums, strict=True)), -self.tau * level.share)
             for level in row
         ]
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 excess = _sign(_sum(factors, self._scores(row, precision)))
             if excess is not None:
+                # Multiplying by a negative normaliser turns `>` around. Strict: a tie does not fire.
                 return excess * self._side(row) > 0
         return None
 
@@ -127,12 +133,13 @@ class KernelRows:
         raise EngineRefusal(f"{self.mechanism.spelled} {reason}")
 
     def _peak(self, row: LogitRow) -> Flint:
-        return self._mean(row, lambda level: sum(level.carried, fmpq(0)))
+        return self._mean(row, lambda level: sum(level.value_sums, fmpq(0)))
 
     def _mean(self, row: LogitRow, value_of: Callable[[LogitLevel], fmpq]) -> Flint:
         """Return the attention-weighted mean of a value; rational if it is the same at every level."""
         self._side(row)
         scores = self._scores(row, int(ctx.prec))
+        # Relative to the first level: if all levels agree the remainder is exactly 0, and no ball is needed.
         first = value_of(row[0])
         remainder = _sum([value_of(level) - first * level.share for level in row], scores)
         return (
@@ -143,6 +150,7 @@ class KernelRows:
 
     def _ratios(self, row: LogitRow, precision: int) -> tuple[Flint, ...]:
         """Return the score of every level relative to that of the largest logit."""
+        # Relative to the largest logit, so that exponentials do not overflow.
         top = row[0].logit
         with ctx.workprec(precision):
             ratios = [self.mechanism.ratio(top * self.unit, (at.logit - top) * self.unit) for at in row]
@@ -171,7 +179,7 @@ def _sign(x: Flint) -> int | None:
 
 def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
     """Return whether both labels provably have equal rows, so that no reader tells them apart."""
-    return kernel_rows(construction, mechanism).same()
+    return kernel_rows(construction, mechanism).has_equal_rows()
 
 
 def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
@@ -194,7 +202,7 @@ def rational_model(construction: Construction, n: int | None = None) -> BlockMod
     """Return the closed form in rationals and logarithms, at the construction's n or another one."""
     model = None
     if not isinstance(construction, ExactConstruction):
-        parameters = construction.parameters.filled()
+        parameters = construction.parameters.complete_values()
         values = {name: x if isinstance(x, str) else rational(x) for name, x in parameters.items()}
         if n is not None:
             values["n"] = rational(n)

@@ -48,20 +48,20 @@ class ProvedOutputs(Outputs):
         probe_weights: tuple[Fraction, ...],
         rows: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
         raw: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
-        same: bool,
+        has_equal_rows: bool,
         counts: tuple[int, int],
     ) -> None:
         self.precision = precision(construction)
         self.features, self.probe_weights = features, probe_weights
         self.rows, self.raw, self.counts = rows, raw, counts
-        self._same = same
+        self._has_equal_rows = has_equal_rows
         with ctx.workprec(self.precision):
             self._unit = fmpq(1) if construction.unit == 1 else arb(construction.n).log().sqrt()
             self.unit = ends(self._unit)
 
     @property
-    def same(self) -> bool:
-        return self._same
+    def has_equal_rows(self) -> bool:
+        return self._has_equal_rows
 
     @property
     def differ(self) -> bool:
@@ -85,6 +85,7 @@ class ProvedOutputs(Outputs):
     def _subtract(self, rows: list[tuple[Flint, ...]], references: list[tuple[Flint, ...]]) -> Array:
         """Subtract rows in full precision and convert the differences to float64."""
         roots = np.sqrt([float(feature.copies) for feature in self.features])
+        # In balls, since the rows of D0 and D1 differ by as little as 1/n, which float64 loses.
         with ctx.workprec(self.precision):
             pairs = [
                 zip(row, reference, strict=True) for row, reference in zip(rows, references, strict=True)
@@ -109,6 +110,7 @@ class ProvedOutputs(Outputs):
         low, high = (
             np.array([[float(interval[end]) for interval in row] for row in intervals]) for end in (0, 1)
         )
+        # float() rounds to nearest; one step outwards makes these bounds again.
         return (low, high) if nearest else (np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
 
@@ -129,6 +131,7 @@ def ends(x: Flint) -> Ends:
     if not x.is_finite():
         raise EngineRefusal("the scores of these tokens are not finite, even as balls")
     middle, radius = (_dyadic(part) for part in (x.mid(), x.rad()))
+    # 2^-1000000 as a fraction would have a million binary digits: the ball is widened to include it and 0.
     if middle is None:
         middle, radius = Fraction(0), SMALLEST + (radius or SMALLEST)
     radius = SMALLEST if radius is None else radius
@@ -178,6 +181,7 @@ def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> 
     ]
     rows = [{row: kernel_outputs.outputs(row) for row in label_rows} for label_rows in row_counts]
     are_equal = row_counts[0] == row_counts[1]
+    # Rationals may be compared; equal-looking balls prove nothing.
     if all(isinstance(x, fmpq) for label_rows in rows for row in label_rows.values() for x in row):
         d0, d1 = (Counter(rows[label][row] for row in row_counts[label].elements()) for label in (0, 1))
         are_equal = are_equal or d0 == d1

@@ -28,7 +28,7 @@ class Layers:
     """F: phi of the sum over the rows. The network fires if it is positive."""
 
     @property
-    def fired(self) -> Bool[Tensor, "rows m"]:
+    def has_fired(self) -> Bool[Tensor, "rows m"]:
         """Which neurons of the second layer fired."""
         return self.neurons > 0
 

@@ -3,13 +3,13 @@
 from separatrix.exact.verdicts.certificate import certify, write_certificate
 from separatrix.exact.verdicts.lost_formats import lost_from
 from separatrix.exact.verdicts.readers import Readers, Statement, Word, readers
-from separatrix.exact.verdicts.several import Refused, Verdicts, verdict
+from separatrix.exact.verdicts.several import RefusedVerdict, Verdicts, verdict
 from separatrix.exact.verdicts.verdict import DELTA, Verdict
 
 __all__ = [
     "DELTA",
     "Readers",
-    "Refused",
+    "RefusedVerdict",
     "Statement",
     "Verdict",
     "Verdicts",

@@ -63,16 +63,18 @@ def best_threshold(
     sampling: Sampling,
 ) -> TunedThreshold:
     """Return the best tau with P by the strongest engine; `fixed` is the outcome at the usual tau."""
-    usual = Fraction(construction.parameters.filled()["tau"])
+    usual = Fraction(construction.parameters.complete_values()["tau"])
     states = sign_states(construction, outputs)
     among = _among(states)
     gap = _best_gap(states, usual)
     if gap is None or gap[0] < usual < gap[1]:
         return TunedThreshold(usual, fixed, among)
     tau = simplest_between(*gap)
-    retuned = type(construction).read({**_given_parameters(construction), "tau": tau})
-    outcome = solve(retuned, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
+    point = type(construction).read({**_given_parameters(construction), "tau": tau})
+    # Other draws than those of the usual tau, so that independent estimates are compared.
+    outcome = solve(point, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
     is_proved = ENGINES[fixed.engine].proves
+    # Proved bounds are compared by the end that is certain: an undecided tie must not favour the usual tau.
     usual_probability = fixed.interval[0] if is_proved else fixed.distinguish
     is_open = is_proved and fixed.interval[0] < fixed.interval[1]
     if usual_probability > outcome.distinguish or (usual_probability == outcome.distinguish and not is_open):
@@ -84,7 +86,7 @@ def _among(states: Sequence[States]) -> str:
     off = max(Fraction(2 * state.scale.off, state.scale.unit) for state in states)
     positions = f" at each of {len(states)} places" if len(states) > 1 else ""
     exception = f" but those within {float(off):.0e} of a pre-activation" if off else ""
-    return f"all from 1e-100 to 1e6{exception}, over {states[0].seen}{positions}"
+    return f"all from 1e-100 to 1e6{exception}, over {states[0].description}{positions}"
 
 
 def _given_parameters(construction: Construction) -> dict[str, object]:
@@ -107,6 +109,7 @@ def _best_gap(states: Sequence[States], usual: Fraction) -> Gap | None:
     gaps: list[tuple[int, int]] = []
     for low, high in pairwise(values):
         positions[low] = len(gaps)
+        # Each pre-activation may be off by `off`: only a wider gap certainly holds a threshold.
         if high - low > 2 * off:
             gaps.append((low + off, high - off))
     positions[values[-1]] = len(gaps)
@@ -125,6 +128,7 @@ def _best_gap(states: Sequence[States], usual: Fraction) -> Gap | None:
             candidate[1][1] - candidate[1][0],
         ),
     )[1]
+    # Away from the ends, where a rounded pre-activation could fall on the other side.
     edge = Fraction(high - low, 8)
     return (low + edge) / unit, (high - edge) / unit
 

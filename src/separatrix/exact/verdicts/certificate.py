@@ -18,7 +18,7 @@ from flint import ctx, fmpq
 from separatrix.constructions import Construction
 from separatrix.core.files.writing import write_whole
 from separatrix.core.numbers import format_exact
-from separatrix.core.numbers.logforms import Flint, spelled
+from separatrix.core.numbers.logforms import Flint, format_fraction
 from separatrix.exact.engines import EngineRefusal, certified
 from separatrix.exact.verdicts.verdict import Verdict
 from separatrix.mechanisms import Mechanism
@@ -38,7 +38,7 @@ def certify(
         )
     count = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, count), delta)
-    if not all(threshold.decided for threshold in count.thresholds) or verdict.word == "undecided":
+    if not all(threshold.is_decided for threshold in count.thresholds) or verdict.word == "undecided":
         raise EngineRefusal(
             "some comparisons are undecided, so there is nothing to certify at these parameters"
         )
@@ -46,8 +46,8 @@ def certify(
         "format": FORMAT,
         "version": VERSION,
         "construction": construction.name,
-        "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.filled())},
-        "parameters": spelled_parameters(construction.parameters.filled()),
+        "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.complete_values())},
+        "parameters": spelled_parameters(construction.parameters.complete_values()),
         "spike_weights": [
             {"label": label, "row": row, "enclosure": _enclosure(weight)}
             for label in (0, 1)
@@ -64,10 +64,11 @@ def certify(
             for threshold in count.thresholds
         ],
         "neuron": {
-            "p0": spelled(count.low.p0),
-            "p1": spelled(count.low.p1),
-            "only_d1": spelled(count.low.only),
+            "p0": format_fraction(count.low.p0),
+            "p1": format_fraction(count.low.p1),
+            "only_d1": format_fraction(count.low.only),
         },
+        # Correctly rounded floats: the checker accepts the nearest one only.
         "network": {
             "fire_d0": verdict.outcome.fire_d0,
             "fire_d1": verdict.outcome.fire_d1,
@@ -96,6 +97,7 @@ def _enclosure(weight: Flint) -> list[str]:
         return [str(weight), str(weight)]
     scale = 10**DIGITS
     with ctx.workprec(256):
+        # Outwards, so that the enclosure contains the ball, and with it the exact weight.
         ends = (weight * scale).lower().floor(), (weight * scale).upper().ceil()
         return [format_exact(Fraction(int(end.unique_fmpz()), scale)) for end in ends]
 

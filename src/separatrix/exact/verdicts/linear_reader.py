@@ -38,15 +38,16 @@ class Witness:
     gap: float
     """The difference of the readings for weights of length 1, in units of the margin."""
 
-    def spread_over(self, features: Sequence[Feature], others: Sequence[Feature]) -> Witness:
+    def spread_over(self, features: Sequence[Feature], target: Sequence[Feature]) -> Witness:
         """Return the same reader for outputs that list every copy of a feature."""
-        if tuple(features) == tuple(others):
+        if tuple(features) == tuple(target):
             return self
         pairs = zip(features, self.weights, strict=True)
-        return replace(self, weights=tuple(w for each, w in pairs for _ in range(each.copies)))
+        return replace(self, weights=tuple(w for feature, w in pairs for _ in range(feature.copies)))
 
     def holds_on(self, outputs: Outputs) -> bool:
         """Whether it certainly tells these rows apart, rounding included."""
+        # It fires if a reading exceeds the threshold, so quiet readings may equal it, loud ones must not.
         low, high = (outputs.reading(label, self.weights) for label in self._order)
         return low[1] <= self.threshold < high[0]
 
@@ -65,6 +66,7 @@ def best_witness(outputs: Outputs) -> Witness | None:
     for label in LOUD_FIRST:
         witnesses = list(_witnesses(outputs, label))
         widest = max((witness.gap for witness in witnesses), default=0.0)
+        # Among readers that are nearly as good, the shortest weights are the easiest to read.
         best = [witness for witness in witnesses if witness.gap >= 0.999 * widest]
         if best:
             return min(best, key=lambda witness: sum(len(str(w)) for w in witness.weights))
@@ -88,10 +90,12 @@ def _witnesses(outputs: Outputs, fires_on: Label) -> Iterator[Witness]:
 def _check_weights(outputs: Outputs, weights: tuple[Fraction, ...], fires_on: Label) -> Witness | None:
     """Return the reader with these weights if its readings are certainly apart."""
     quiet, loud = (outputs.reading(label, weights) for label in ((0, 1) if fires_on else (1, 0)))
+    # Rounded weights are another reader, so it is their own readings that have to be apart.
     low, high = quiet[1], loud[0]
     if not low < high:
         return None
     size = high - low
+    # An eighth of the gap is kept on either side, for computations that round.
     threshold = simplest_between(low + size / 8, high - size / 8)
     return Witness(weights, threshold, fires_on, float(size) / outputs.length(weights))
 

@@ -55,6 +55,8 @@ def _last_change(holds: Callable[[int], bool], first: int, top: int) -> int | No
     """Return the least multiple from which `holds` is true: a logarithmic grid, then bisection."""
     if not holds(top):
         return None
+    # Rounding makes equality come and go near the limit: the search goes down from the top, so that every n
+    # of the grid above the answer is equal, too.
     good = below = top
     while good > first and holds(below := max(first, int(good / 10 ** (1 / PER_DECADE)))):
         good = below
@@ -68,8 +70,8 @@ def _last_change(holds: Callable[[int], bool], first: int, top: int) -> int | No
 class _Preactivations:
     """The part that both labels share, and the contribution of the spike in D0 and D1."""
 
-    shared: Fraction
-    added: tuple[Fraction, Fraction]
+    offset: Fraction
+    increments: tuple[Fraction, Fraction]
 
 
 def _preactivations(construction: Construction, mechanism: ScoreMechanism, n: int) -> _Preactivations:
@@ -83,8 +85,8 @@ def _preactivations(construction: Construction, mechanism: ScoreMechanism, n: in
 
 def _round_equal(preactivations: _Preactivations, bits: int) -> bool:
     """Whether both labels round to the same number with `bits` significant bits."""
-    common = round_to(preactivations.shared, bits)
-    d0, d1 = (round_to(common + increment, bits) for increment in preactivations.added)
+    common = round_to(preactivations.offset, bits)
+    d0, d1 = (round_to(common + increment, bits) for increment in preactivations.increments)
     return d0 == d1
 
 

@@ -103,7 +103,7 @@ class Question(Document):
     def numbers(self, chosen: Mapping[str, Number]) -> dict[str, float]:
         """Return all numeric parameters of a point, including the mechanism's, as floats."""
         mechanism_parameters, point = self.mechanism(chosen).parameters, self.point(chosen).parameters
-        values = {**mechanism_parameters.filled(), **point.filled()}
+        values = {**mechanism_parameters.complete_values(), **point.complete_values()}
         return {name: float(value) for name, value in values.items() if isinstance(value, int | Fraction)}
 
 
@@ -114,6 +114,6 @@ def question(
     kind = construction_named(construction)
     unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)
     if unknown is not None:
-        raise UsageError(kind.schema.unknown(unknown))
+        raise UsageError(kind.schema.describe_unknown(unknown))
     missing = reference_defaults(kind, fixed, varied)
     return Question(kind, mechanism, {**fixed, **missing}, missing)

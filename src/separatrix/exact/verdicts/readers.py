@@ -79,7 +79,7 @@ class LinearReader(Document):
             together = [feature for feature, _ in run]
             if weight:
                 span = Feature(together[0].first, sum(feature.copies for feature in together))
-                spans.append((span.spelled, weight))
+                spans.append((span.text, weight))
         return spans
 
     @shown_as("weights")
@@ -183,6 +183,7 @@ class Readers(Result):
         """
         if self.fixed.noise is None:
             return None
+        # The probe has one weight for each feature, so its noise is larger by the length of its weights.
         plain = self.fixed.outcome.margin / self.outputs.length(self.outputs.probe_weights)
         best = self.linear.witness.gap if self.linear is not None else None
         best_auc = None if best is None else _auc(best, self.fixed.noise)
@@ -204,7 +205,7 @@ class Readers(Result):
         verified = self.linear is not None and self.linear.verified
         return conclude_readers(
             self.fixed.word,
-            rows_equal=self.outputs.proves and self.outputs.same,
+            rows_equal=self.outputs.proves and self.outputs.has_equal_rows,
             linear_verified=verified,
         )
 
@@ -212,6 +213,7 @@ class Readers(Result):
         conclusions = self.conclusions
         outcome = self.fixed.outcome
         chance = f"{chance_of(outcome)} ({outcome.engine})"
+        # Equal rows settle every reader, so nothing weaker is added.
         if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
             yield Statement(
                 Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}"
@@ -232,6 +234,7 @@ class Readers(Result):
         elif self.fixed.word == "undecided":
             yield Statement(Word.OPEN, THIS_READER, f"undecided, {chance}")
         yield self._of_linear_readers()
+        # Float64 rows that round to equal numbers prove nothing about the exact ones.
         if self.outputs.proves:
             for name, stored_outputs in self.formats.items():
                 if stored_outputs.same:
@@ -327,6 +330,7 @@ def try_other_readers(
     outputs_at = strongest_outputs(construction, mechanism)
     progress("the best linear reader")
     candidates = [(best_witness(output), output, place) for output, place in outputs_at]
+    # The weakest position counts, and one without a reader is the weakest.
     witness, worst, place = min(candidates, key=lambda output: 0.0 if output[0] is None else output[0].gap)
     progress("the best threshold")
     try:
@@ -353,6 +357,7 @@ def _verify(
     spread = witness.spread_over(outputs.features, literal.features)
     if spread.holds_on(literal):
         return LinearReader(witness, outputs.features, True, f"{evidence}, and the definition in float64")
+    # Proved readings stand if float64 is too coarse to confirm them, but not if it refutes them.
     if outputs.proves and not spread.contradicts(literal):
         return LinearReader(
             witness, outputs.features, True, f"{evidence}; too fine for the definition in float64"

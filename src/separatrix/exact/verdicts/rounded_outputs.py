@@ -8,7 +8,7 @@ import numpy as np
 
 from separatrix.constructions import Label
 from separatrix.core.documents import Document
-from separatrix.core.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
+from separatrix.core.numbers.formats import SIGNIFICANT_BITS, last_place, round_to_format
 from separatrix.exact.outputs._base import Array, Ends, Outputs
 
 Bounds = tuple[Array, Array]
@@ -34,13 +34,14 @@ def store_outputs(outputs: Outputs) -> dict[str, StoredOutputs]:
 
 def store_in_format(outputs: Outputs, name: str) -> StoredOutputs:
     """Compare the outputs of both labels in one format, such as `bf16`."""
-    if outputs.same:
+    if outputs.has_equal_rows:
         return StoredOutputs(True, 0.0, True)
     rows = [_round_rows(outputs, label, name) for label in LABELS]
     if len(rows[0][0]) != len(rows[1][0]):  # every row of D1 against the nearest of D0
         nearest = np.abs(rows[1][0][:, None] - rows[0][0][None]).max(-1).argmin(1)
         rows[0] = rows[0][0][nearest], rows[0][1][nearest]
     is_same, ulps = _difference(rows[0], rows[1], name)
+    # Equal values in different numbers of rows: neither equal outputs nor a certain difference.
     if is_same and outputs.counts[0] != outputs.counts[1]:
         is_same = None
     return StoredOutputs(is_same, ulps, same_number(outputs.probe(0), outputs.probe(1), name))
@@ -70,11 +71,12 @@ def _round_rows(outputs: Outputs, label: Label, name: str) -> Bounds:
 
 def _in_format(bounds: Bounds, name: str) -> Bounds:
     low, high = bounds
-    return bounds if name == "fp64" else (rounded(low, name), rounded(high, name))
+    return bounds if name == "fp64" else (round_to_format(low, name), round_to_format(high, name))
 
 
 def _difference(first: Bounds, second: Bounds, name: str) -> tuple[bool | None, float | None]:
     """Return whether all values are equal (None if not certain), and the largest certain difference."""
+    # A value is certain if both of its bounds round to the same number.
     sure = (first[0] == first[1]) & (second[0] == second[1])
     differs = sure & (first[0] != second[0])
     if not differs.any():

@@ -17,7 +17,7 @@ from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, VerdictRe
 
 
 @dataclass(frozen=True)
-class Refused(Document):
+class RefusedVerdict(Document):
     """A mechanism without an answer at this point, and the reason."""
 
     construction: str
@@ -31,29 +31,29 @@ class Verdicts(Result):
     """Verdicts on several mechanisms at one point; `verdicts["linear"]` is one of them."""
 
     kind: ClassVar[str] = "verdicts"
-    found: tuple[Verdict | Refused, ...]
+    verdicts: tuple[Verdict | RefusedVerdict, ...]
 
     @property
     def answers(self) -> tuple[Verdict, ...]:
         """The mechanisms that have an answer."""
-        return tuple(each for each in self.found if isinstance(each, Verdict))
+        return tuple(item for item in self.verdicts if isinstance(item, Verdict))
 
-    def __iter__(self) -> Iterator[Verdict | Refused]:
-        return iter(self.found)
+    def __iter__(self) -> Iterator[Verdict | RefusedVerdict]:
+        return iter(self.verdicts)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.verdicts)
 
-    def __getitem__(self, mechanism: str | int) -> Verdict | Refused:
+    def __getitem__(self, mechanism: str | int) -> Verdict | RefusedVerdict:
         if isinstance(mechanism, int):
-            return self.found[mechanism]
-        return {name_of(each): each for each in self.found}[mechanism]
+            return self.verdicts[mechanism]
+        return {name_of(item): item for item in self.verdicts}[mechanism]
 
     @property
     def summary(self) -> str:
         """The word for each mechanism, or how many have which where they are many."""
         kind = self.answers[0].construction.name
-        words = {name_of(each): _word(each) for each in self.found}
+        words = {name_of(item): _word(item) for item in self.verdicts}
         if len(words) > 4:
             counts = Counter(words.values()).most_common()
             return f"{len(words)} mechanisms on {kind}: {', '.join(f'{word} {k}' for word, k in counts)}"
@@ -70,11 +70,11 @@ class Verdicts(Result):
         """Return one row for each mechanism with every parameter and the answer."""
         return [
             row
-            for each in self.found
+            for item in self.verdicts
             for row in (
-                each.rows()
-                if isinstance(each, Verdict)
-                else [{**_parameters(self.answers[0]), **each.as_json(), "verdict": None}]
+                item.rows()
+                if isinstance(item, Verdict)
+                else [{**_parameters(self.answers[0]), **item.as_json(), "verdict": None}]
             )
         ]
 
@@ -86,25 +86,25 @@ class Verdicts(Result):
     @classmethod
     def document_type(cls) -> Any:
         """Return the type of the list of verdicts and refusals."""
-        return list[Verdict | Refused]
+        return list[Verdict | RefusedVerdict]
 
     def as_json(self) -> Any:
         """Return the list that `separatrix verdict --json` prints for several mechanisms."""
-        return to_json(self.found)
+        return to_json(self.verdicts)
 
 
-def name_of(answer: Verdict | Refused) -> str:
+def name_of(answer: Verdict | RefusedVerdict) -> str:
     """Return the name of the mechanism."""
     return answer.mechanism.spelled if isinstance(answer, Verdict) else answer.mechanism
 
 
-def _word(answer: Verdict | Refused) -> str:
+def _word(answer: Verdict | RefusedVerdict) -> str:
     return answer.word if isinstance(answer, Verdict) else "not computed"
 
 
 def _parameters(answer: Verdict) -> Row:
     (row,) = answer.rows()
-    return {name: row[name] for name in answer.construction.parameters.filled()}
+    return {name: row[name] for name in answer.construction.parameters.complete_values()}
 
 
 @overload
@@ -182,14 +182,14 @@ def verdict(
 
 def compute_several(requests: Sequence[VerdictRequest], sampling: Sampling | None = None) -> Verdicts:
     """Compute several verdicts; raise an EngineRefusal if there is no answer for any mechanism."""
-    answers: list[Verdict | Refused] = []
+    answers: list[Verdict | RefusedVerdict] = []
     refusals = list[EngineRefusal]()
     for request in requests:
         try:
             answers.append(request.compute(sampling))
         except EngineRefusal as refusal:
             refusals.append(refusal)
-            answers.append(Refused(request.construction.name, request.mechanism.spelled, str(refusal)))
+            answers.append(RefusedVerdict(request.construction.name, request.mechanism.spelled, str(refusal)))
     if len(refusals) == len(answers):
         raise refusals[0]
     return Verdicts(tuple(answers))

@@ -70,7 +70,7 @@ class States:
     """The scale of the peaks, in units of the margin."""
     neurons: int
     """The number of independent states of a network: m, or 1 if a state is a whole network."""
-    seen: str
+    description: str
     """A description of the states."""
 
 
@@ -130,6 +130,7 @@ def _exact_scale(construction: Construction, numbers: Iterable[Flint]) -> Scale:
                 break
         else:
             return Scale(unit, 0)
+    # Each of at most signs + 4 terms of a pre-activation is off by its ball and by rounding to the unit.
     unit = 1 << precision(construction)
     widest = max(high - low for low, high in map(ends, values))
     return Scale(unit, (1 + math.ceil(widest * unit)) * (construction.signs + 4))

@@ -79,7 +79,7 @@ def theorem_coverage(point: Construction, mechanism: Mechanism, delta: Fraction)
     if unmet:
         return TheoremCoverage(unmet, "", point.n, None)
     # Each failure has probability delta at most, and softmax can fail on D0 and on D1.
-    values, is_softmax = point.parameters.filled(), isinstance(mechanism, Softmax)
+    values, is_softmax = point.parameters.complete_values(), isinstance(mechanism, Softmax)
     limit, formula = (1 - 2 * delta, "1 - 2 delta") if is_softmax else (delta, "delta")
     number = format_exact(limit)
     conclusion = f"P {'>=' if is_softmax else '<='} {number if len(number) <= MAX_DIGITS else formula}"
@@ -108,7 +108,7 @@ def label_groups(sentences: dict[str, list[str]]) -> list[str]:
 
 
 def _unmet_by_point(point: Spike, delta: Fraction) -> list[str]:
-    values = point.parameters.filled()
+    values = point.parameters.complete_values()
     a0, a1, b, c, tau = (Fraction(values[name]) for name in ("a0", "a1", "b", "c", "tau"))
     d, m, form = int(values["d"]), int(values["m"]), values["form"]
     values_here = {

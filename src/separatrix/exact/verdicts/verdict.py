@@ -56,7 +56,7 @@ class Verdict(Result):
     def parameters(self) -> Mapping[str, int | str]:
         """All parameters of the construction."""
         parameters: Parameters = self.construction.parameters
-        return parameters.shown()
+        return parameters.as_json()
 
     @shown_as("verdict")
     def word(self) -> Word:
@@ -171,7 +171,7 @@ class Verdict(Result):
             "high": outcome.interval[1],
             **{name: getattr(outcome, name) for name in ("fire_d0", "fire_d1", "margin", "bits", "engine")},
         }
-        values = self.construction.parameters.filled()
+        values = self.construction.parameters.complete_values()
         parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in values.items()}
         return [{**parameters, **answer}]
 

@@ -21,11 +21,13 @@ def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
     - `partial`: P lies between;
     - `undecided`: the evidence leaves it open.
     """
+    # Ties belong to the stronger word: P = 1 - delta distinguishes, P = delta fails.
     upper, lower = side_of(outcome, m, 1 - delta), side_of(outcome, m, delta)
     if upper in (0, 1):
         return "distinguishes"
     if lower in (0, -1):
         return "saturated" if fires_on_both(outcome, m) else "blind"
+    # `partial` claims both that P > delta and that P < 1 - delta: one of the two alone is not enough.
     return "partial" if (lower, upper) == (1, -1) else "undecided"
 
 

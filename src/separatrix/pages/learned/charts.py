@@ -147,7 +147,7 @@ def overview(part: ReportPart, palette: Palette) -> Chart:
 def against_parameter(part: ReportPart, palette: Palette) -> Chart:
     """Return the scores against the parameter in which experiments differ, with both ceilings."""
     parameter = part.varied or ""
-    places = [float(result.task.parameters.shown()[parameter]) for result in part.results]
+    places = [float(result.task.parameters.as_json()[parameter]) for result in part.results]
     series = [
         Series(CEILING, places, [result.ceiling for result in part.results]),
         Series(FLOOR, places, [result.floor for result in part.results]),

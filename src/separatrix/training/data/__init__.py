@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from separatrix.core.parameters import UsageError, require_known
-from separatrix.core.registry import by_name, defined
+from separatrix.core.registry import by_name, find_classes
 from separatrix.training.data._base import DataFloors, DataSet, DataSetState
 from separatrix.training.data.fetching import FetchedDataSet, fetch
 from separatrix.training.data.folder import MissingData, data_folder
 from separatrix.training.data.samples import Images, Splits, Stream, Texts
 
 _kinds: dict[str, Callable[[], DataSet[Any]]] = {
-    **by_name(defined(sys.modules[__name__], DataSet), "data sets")
+    **by_name(find_classes(sys.modules[__name__], DataSet), "data sets")
 }
 DATASETS: dict[str, DataSet[Any]] = {name: kind() for name, kind in _kinds.items()}
 """The data sets that the files of this package define, by name."""

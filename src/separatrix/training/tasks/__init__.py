@@ -3,16 +3,16 @@
 import sys
 
 from separatrix.core.parameters import UsageError, require_known
-from separatrix.core.registry import by_name, defined
+from separatrix.core.registry import by_name, find_classes
 from separatrix.training.tasks import real
 from separatrix.training.tasks._base import Bound, Metric, ProvedCeiling, Samples, Split, Task
 from separatrix.training.tasks.real._base import RealTask
 from separatrix.training.tasks.setting import Setting
 
-_synthetic = defined(sys.modules[__name__], Task)
+_synthetic = find_classes(sys.modules[__name__], Task)
 TASKS: dict[str, type[Task]] = by_name(_synthetic, "tasks")
 """The tasks that the files of this package define, by name."""
-_real = defined(real, RealTask)
+_real = find_classes(real, RealTask)
 REAL_TASKS: dict[str, type[RealTask]] = by_name(_real, "tasks")
 """The tasks on real data that the files of `real` define, by name. They need their data sets."""
 

@@ -150,7 +150,7 @@ class Task(Parametrised, ABC):
     @property
     def spelling(self) -> str:
         """The name and the parameters that differ from their defaults."""
-        words = (f"{name}={value}" for name, value in self.parameters.chosen().items())
+        words = (f"{name}={value}" for name, value in self.parameters.non_default_values().items())
         return " ".join((self.name, *words))
 
     @property

@@ -46,7 +46,7 @@ class LengthTask(Task):
         return 0 if self.length_in(split) == self.trained else self.trained
 
     def further_tasks(self) -> dict[int, Task]:
-        values = {name: value for name, value in self.parameters.shown().items() if name != "also"}
+        values = {name: value for name, value in self.parameters.as_json().items() if name != "also"}
         return {length: self.read({**values, "tested": length}) for length in parse_lengths(self.also)}
 
 

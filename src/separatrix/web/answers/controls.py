@@ -10,7 +10,7 @@ from separatrix.core.numbers import parse_exact
 from separatrix.core.numbers.json import json_text
 from separatrix.core.parameters import Parameters, UsageError, split_mechanisms
 from separatrix.core.parameters.grid import is_number, is_whole
-from separatrix.core.parameters.model import is_absent, printed
+from separatrix.core.parameters.model import format_value, is_absent
 from separatrix.exact.verdicts.question import Question, question
 from separatrix.mechanisms import MECHANISMS
 from separatrix.web.answers._base import Tell, answer
@@ -46,7 +46,7 @@ def _example(asked: Question) -> dict[str, object]:
 
 def _control(owner: str, schema: type[Parameters], name: str, reference: object) -> dict[str, Any]:
     field = schema.model_fields[name]
-    default = None if field.is_required() or is_absent(field.default) else printed(field.default)
+    default = None if field.is_required() or is_absent(field.default) else format_value(field.default)
     value = default if reference is None else reference
     row = {"name": name, "of": owner, "value": None if value is None else str(value), "kind": "word"}
     if not is_number(schema, name):

@@ -15,7 +15,7 @@ from separatrix.analysis.evidence.stored import (
     stored_reproductions,
 )
 from separatrix.analysis.evidence.training_result import TrainingResult
-from separatrix.core.errors import SeparatrixError, told
+from separatrix.core.errors import SeparatrixError, user_lines
 from separatrix.core.parameters import require_known
 from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_from
 from separatrix.sweeps.store import NoStore, Store, open_store
@@ -53,7 +53,7 @@ def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
     try:
         counted = {each.task: each for each in count_stored_tasks(_opened(store))} if store else {}
     except NoStore as missing:
-        (note,) = told(missing)
+        (note,) = user_lines(missing)
     rows = []
     for name, kind in {**TASKS, **REAL_TASKS}.items():
         runs = counted.pop(name, None)
@@ -87,7 +87,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
                 _opened(store), task, lambda name: _load(own, name), lambda what: tell({"what": what})
             )
     except NoStore as missing:
-        found = StoredTraining((), tuple(told(missing)))
+        found = StoredTraining((), tuple(user_lines(missing)))
     return document(
         {
             "task": row,

@@ -69,7 +69,7 @@ def _column(name: str, point: Construction) -> dict[str, Any]:
         "name": name,
         "construction": point.name,
         "title": construction_named(point.name).title,
-        "parameters": point.parameters.shown(),
+        "parameters": point.parameters.as_json(),
     }
 
 

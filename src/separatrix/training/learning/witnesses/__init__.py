@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from separatrix.core.registry import by_name, defined
+from separatrix.core.registry import by_name, find_classes
 from separatrix.layers import Model
 from separatrix.mechanisms import mechanism_from
 from separatrix.training.learning.model import build_model
 from separatrix.training.learning.witnesses._base import TaskWitness, write_best
 from separatrix.training.tasks import Setting, Task
 
-_classes = defined(sys.modules[__name__], TaskWitness)
+_classes = find_classes(sys.modules[__name__], TaskWitness)
 WITNESSES: dict[str, type[TaskWitness]] = by_name(_classes, "witnesses")
 """The witnesses that the files of this package define, by the name of their task."""
 

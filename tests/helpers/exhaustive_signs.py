@@ -10,13 +10,7 @@ from separatrix.mechanisms import Mechanism
 
 
 def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float, float]:
-    """Return bounds of P(tells apart); they differ if a pre-activation is too close to the threshold.
-
-    >>> from separatrix.constructions.plain import Plain
-    >>> from separatrix.mechanisms import mechanism_named
-    >>> distinguish(Plain.read({"n": 6, "m": 1}), mechanism_named("softmax"))
-    (0.25, 0.25)
-    """
+    """Return bounds of P(tells apart); they differ if a pre-activation is too close to the threshold."""
     ends = [_at(construction, mechanism, place) for place in range(construction.n)]
     low, high = (sum(values) / construction.n for values in zip(*ends, strict=True))
     return low, high
