@@ -20,6 +20,7 @@ ANNOUNCE_AFTER = 1.0
 """Seconds after which a running command announces what it does."""
 PLAIN_INTERVAL = 10.0
 """Seconds between plain progress lines."""
+MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 class Announcement:
@@ -156,6 +157,20 @@ def _remaining_time(started: float, done: int, total: int) -> str:
     if not 0 < done < total or elapsed < ANNOUNCE_AFTER:
         return ""
     return f", about {_format_duration(elapsed * (total - done) / done)} left"
+
+
+def spell_time(seconds: float) -> str:
+    """Return an estimated time in a rounded form with a suitable unit.
+
+    >>> spell_time(5400), spell_time(42), spell_time(0.2)
+    ('1.5 h', '42 s', '1 s')
+    """
+    if seconds > 1000 * DAY:
+        return "more than 1000 days"
+    for size, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= 1.5 * size or (size == HOUR and seconds >= size):
+            return f"{seconds / size:.2g} {name}"
+    return f"{max(1, round(seconds))} s"
 
 
 def _format_duration(seconds: float) -> str:
