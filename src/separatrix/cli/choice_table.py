@@ -52,15 +52,19 @@ def print_choice(choice: Choice) -> None:
     _print_elsewhere(out, choice, rows)
     print_lines(choice.contradictions, "bold red")
     remedy = choice.describe_remedy([*choice.asked_at])
-    unknown = [row for row in fits if not row.has_results]
-    _print_group(out, f"{_fit(unknown)}, but no result is known at this length{remedy}", unknown)
-    undecided = group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN))
-    for names, group in undecided.items():
+    rows_without_results = [row for row in fits if not row.has_results]
+    _print_group(
+        out,
+        f"{_fit(rows_without_results)}, but no result is known at this length{remedy}",
+        rows_without_results,
+    )
+    open_groups = group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN))
+    for names, group in open_groups.items():
         remedy = choice.describe_remedy(names)
         _print_group(out, f"{_fit(group)}, but {', '.join(names)} is unknown{remedy}", group)
         _print_scores(out, names, group)
-    excluded = group_pairs((row.excluded_by, row) for row in choice.with_status(ChoiceStatus.EXCLUDED))
-    for reasons, group in excluded.items():
+    excluded_groups = group_pairs((row.excluded_by, row) for row in choice.with_status(ChoiceStatus.EXCLUDED))
+    for reasons, group in excluded_groups.items():
         _print_group(out, f"excluded: {'; '.join(reasons)}", group, sizes=False)
     _print_legend(choice)
 

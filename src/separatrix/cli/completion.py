@@ -14,8 +14,8 @@ def _names_in(module: str, *collections: str, read_names: Callable[[Any], Iterab
 
     def complete(incomplete: str) -> list[str]:
         # Imported on use: a shell waits for the answer, and an import of everything takes seconds.
-        loaded = import_module(f"separatrix.{module}")
-        names = (name for collection in collections for name in read_names(getattr(loaded, collection)))
+        source = import_module(f"separatrix.{module}")
+        names = (name for collection in collections for name in read_names(getattr(source, collection)))
         return [name for name in names if name.startswith(incomplete)]
 
     return complete

@@ -14,7 +14,7 @@ from separatrix.cli.terminal import console, escape, new_table, print_lines, sho
 if TYPE_CHECKING:
     from separatrix.analysis.evidence.published import ReproducedNumber, ReproductionLedger
 
-COLOURS = {"agrees": "green", "differs": "red", "other setting": "yellow", "not computed": "dim"}
+VERDICT_COLOURS = {"agrees": "green", "differs": "red", "other setting": "yellow", "not computed": "dim"}
 MAX_DETAILED_ENTRIES = 3
 """Entries that are shown with all details."""
 
@@ -58,7 +58,7 @@ def _view(ledger: ReproductionLedger) -> None:
 
     table = new_table("entry", "published", "ours", "verdict", pad_edge=False)
     for entry in ledger.entries:
-        word, colour = entry.verdict.value, COLOURS[entry.verdict.value]
+        word, colour = entry.verdict.value, VERDICT_COLOURS[entry.verdict.value]
         cells = entry.name, number_text(entry.published), interval_text(entry)
         table.add_row(*map(escape, cells), f"[{colour}]{word}[/]")
     console().print(table)

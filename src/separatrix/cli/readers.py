@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from separatrix.exact.verdicts import Readers
 
-COLOURS = {
+WORD_COLOURS = {
     "can": "green",
     "cannot": "red",
     "not with this reader": "yellow",
@@ -78,11 +78,11 @@ def _view(result: Readers) -> None:
 
     out, word = console(), result.verdict.word
     name = f"{escape(result.mechanism.spelled)} on {result.construction.name}"
-    out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
+    out.print(f"{name}: [bold {WORD_COLOURS[word]}]{word}[/]")
     out.print(_table(result))
     for statement in result.statements:
         subject = escape(f"{statement.readers}; {statement.evidence}")
-        out.print(f"[{COLOURS[statement.word]}]{statement.word}[/]: {subject}")
+        out.print(f"[{WORD_COLOURS[statement.word]}]{statement.word}[/]: {subject}")
     print_lines([result.sentence, defaults_sentence(result.fixed.taken)])
 
 

@@ -97,7 +97,7 @@ def _view(selection: Selection, limit: int | None) -> None:
     if selection.count == 0:
         out.print("no stored cell matches")
         return
-    counts = ", ".join(f"{count:,} {_coloured(word)}" for word, count in selection.words.most_common())
+    counts = ", ".join(f"{count:,} {_colour(word)}" for word, count in selection.words.most_common())
     more = " (there may be more: --limit)" if selection.count == limit else ""
     out.print(f"{format_cell_count(selection.count)}{more}: {counts}")
     size = limit or MAX_ROWS
@@ -131,7 +131,7 @@ def _make_verdict_table(rows: Iterable[Row], names: Sequence[str]) -> Table:
         word = row["verdict"] or row["status"]
         table.add_row(
             *("" if row[name] is None else _format(row[name]) for name in names),
-            _coloured(word),
+            _colour(word),
             _format_probability(row) if row["verdict"] else plain(_cut(row["message"] or "")),
             plain(row["engine"] or ""),
         )
@@ -160,7 +160,7 @@ def _print_work(out: Console, rows: Iterable[Row], names: Sequence[str]) -> None
         out.print(f"no room for {', '.join(omitted_names)}: --csv, --json or --out has them", style="dim")
 
 
-def _coloured(word: str) -> str:
+def _colour(word: str) -> str:
     return f"[{COLOURS.get(word, 'red')}]{plain(word)}[/]"
 
 

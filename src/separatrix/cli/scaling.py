@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from separatrix.analysis.laws.quantities import Value
     from separatrix.core.parameters.ranges import Number
 
-COLOURS = {True: "green", False: "yellow", None: "dim"}
+LAW_COLOURS = {True: "green", False: "yellow", None: "dim"}
 MAX_TABLE_ROWS = 20
 
 
@@ -104,7 +104,7 @@ def _print_scaling(result: Scaling) -> None:
     terminal, law, name = console(), result.law, result.parameter
     heading = escape(f"{result.question.label} on {result.question.construction}: {result.quantity}")
     word = {True: "power law", False: "not a power law", None: "cannot tell"}[law.power_law]
-    terminal.print(f"{heading} against {name}: [bold {COLOURS[law.power_law]}]{word}[/]")
+    terminal.print(f"{heading} against {name}: [bold {LAW_COLOURS[law.power_law]}]{word}[/]")
     low, high = law.interval
     slope = f"slope: {for_people(law.exponent, 4)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
     terminal.print(slope if law.power_law is False else f"exponent: {law.exponent_text}", markup=False)
@@ -144,7 +144,7 @@ def _print_table(result: Scalings) -> None:
             continue
         law, values = row.scaling.law, row.scaling.values
         ends = _format_value(values[0].x), _format_value(values[-1].x)
-        word = f"[{COLOURS[law.power_law]}]{law.name}[/]"
+        word = f"[{LAW_COLOURS[law.power_law]}]{law.name}[/]"
         table.add_row(escape(row.mechanism), law.exponent_text, word, *ends, row.scaling.engine)
     terminal.print(table)
     if any(scaling.law.power_law is False for scaling in result.scalings):

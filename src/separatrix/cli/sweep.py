@@ -135,14 +135,14 @@ class Bar:
     def _pace(self, so_far: Progress) -> str:
         """Describe the recent rate and the remaining time at this rate."""
         # Cells of one part may cost a thousand times those of another, so older cells predict nothing.
-        computed, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
-        if computed:
-            self._counts.append((now, computed))
+        count, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
+        if count:
+            self._counts.append((now, count))
         while len(self._counts) > 2 and now - self._counts[0][0] > RATE_SECONDS:
             self._counts.popleft()
-        if not self._counts or computed <= self._counts[0][1]:
+        if not self._counts or count <= self._counts[0][1]:
             return ""
-        rate = (computed - self._counts[0][1]) / max(now - self._counts[0][0], 1e-9)
+        rate = (count - self._counts[0][1]) / max(now - self._counts[0][0], 1e-9)
         remaining = spell_time((so_far.total - so_far.finished) / rate)
         return f"{rate:.3g}/s, {remaining} left at this rate"
 
@@ -168,12 +168,12 @@ def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
 def _print_result(plan: Plan, result: Progress) -> None:
     """Print the result of a sweep, and the next command."""
     out = console()
-    computed = result.done + result.refused + result.failed
+    computed_count = result.done + result.refused + result.failed
     word = "[yellow]interrupted[/]" if result.stopped else "[green]finished[/]"
     out.print(
         f"[bold]{escape(plan.name)}[/] {word}: {result.finished:,} of {result.total:,} cells are stored"
     )
-    out.print(f"  {computed:,} computed now, {result.kept:,} were stored already")
+    out.print(f"  {computed_count:,} computed now, {result.kept:,} were stored already")
     for count, line in (
         (result.shared, "{:,} were computed by another sweep meanwhile"),
         (result.elsewhere, _describe_elsewhere(result.elsewhere)),
@@ -197,9 +197,9 @@ def _print_estimate(plan: Plan, estimate: Estimate) -> None:
     """Print the estimate for a sweep."""
     out = console()
     twice = estimate.cells - estimate.different
-    repeated = f", {twice:,} of them named twice" if twice else ""
+    repetitions = f", {twice:,} of them named twice" if twice else ""
     parts = "1 part" if len(plan.parts) == 1 else f"{len(plan.parts)} parts"
-    out.print(f"[bold]{escape(plan.name)}[/]: {format_cell_count(estimate.cells)} in {parts}{repeated}")
+    out.print(f"[bold]{escape(plan.name)}[/]: {format_cell_count(estimate.cells)} in {parts}{repetitions}")
     rows = ((escape(part.name), f"{part.count:,}", *map(escape, part.summary)) for part in plan.parts)
     out.print(new_table(rows=rows))
     _print_defaults(plan)

@@ -95,14 +95,14 @@ class JsonResult(Protocol):
         """Return the document printed with --json."""
 
 
-def show(result: JsonResult, as_json: bool, view: Callable[[], None], written: Path | None = None) -> None:
+def show(result: JsonResult, as_json: bool, view: Callable[[], None], path: Path | None = None) -> None:
     """Print a result, as JSON or with `view`, and the file that it was written to."""
     if as_json:
         print_json(result.as_json())
         return
     view()
-    if written is not None:
-        console().print(f"written: {escape(str(written))}")
+    if path is not None:
+        console().print(f"written: {escape(str(path))}")
 
 
 def format_cell_count(cells: int) -> str:

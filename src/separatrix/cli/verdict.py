@@ -141,8 +141,8 @@ def _format_lost(formats: Mapping[str, int | None]) -> str:
     from separatrix.exact.verdicts.lost_formats import LARGEST
 
     limits = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
-    unlimited = [name for name, n in formats.items() if n is None]
-    if not unlimited:
+    unlimited_names = [name for name, n in formats.items() if n is None]
+    if not unlimited_names:
         return ", ".join(limits)
     no_limit = f"none found up to {whole_for_people(LARGEST)}"
-    return f"{', '.join(limits)}; {', '.join(unlimited)}: {no_limit}" if limits else no_limit
+    return f"{', '.join(limits)}; {', '.join(unlimited_names)}: {no_limit}" if limits else no_limit
