@@ -122,7 +122,7 @@ def test_signals_end_both_processes(number: signal.Signals, everyone: bool, tmp_
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_process_that_hears_nothing_is_killed(times: int, tmp_path: Path) -> None:
     known = {"answer": "card as far as it is\n"}
-    process = start(f"supervisor.report(known={known!r}); {DEAF}", tmp_path)
+    process = start(f"supervisor.report(if_interrupted={known!r}); {DEAF}", tmp_path)
     wait_for(tmp_path / "ready")
     (child,) = children(process.pid)
     for _ in range(times):

@@ -28,7 +28,7 @@ from separatrix.mechanisms import (
     examples,
     mechanism_named,
 )
-from separatrix.mechanisms._registry import registered
+from separatrix.mechanisms._registry import find_mechanisms
 
 SPELLINGS = [
     *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),
@@ -261,4 +261,4 @@ def test_two_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("first", "second"):
         (tmp_path / "zoo" / name / "uniform.py").write_text(NEW)
     with pytest.raises(ImportError, match="two mechanisms are named uniform"):
-        registered(importlib.import_module("zoo"))
+        find_mechanisms(importlib.import_module("zoo"))

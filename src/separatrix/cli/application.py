@@ -136,6 +136,7 @@ COMPLETION_VARIABLE = "_SEPARATRIX_COMPLETE"
 def run(words: Sequence[str]) -> int:
     """Run a command and return its exit code; wrong input raises UsageError."""
     command = get_command(app)
+    # Only `main` answers a shell that asks for completions, and it exits; other errors are handled below.
     if COMPLETION_VARIABLE in os.environ:
         command.main(list(words), "separatrix", complete_var=COMPLETION_VARIABLE)
     try:

@@ -117,9 +117,10 @@ def _assess(
 
     if out is not None:
         require_writable(out, SUFFIXES)
+    # The import runs the user's code, so it gets a time limit like a check.
     supervisor.report(step=f"{name}: import", seconds=timeout or CHECK_SECONDS)
     mechanism = mechanism_from(name, **options)
-    others = [mechanism_from(other) for other in split_mechanisms(against)]
+    comparisons = [mechanism_from(word) for word in split_mechanisms(against)]
     updates: list[Card] = []
 
     def on_update(card: Card) -> None:
@@ -128,11 +129,11 @@ def _assess(
             _print_contract(console(), card)
         elif len(updates) > 1 and len(card.constructions) > len(updates[-2].constructions):
             say_line(_describe_last(card))
-        supervisor.report(known=_prepare(card, as_json, True, out))
+        supervisor.report(if_interrupted=_prepare(card, as_json, True, out))
 
     def on_crash(card_for: Callable[[str], Card]) -> None:
-        prepared = _prepare(card_for(supervisor.CAUSE), as_json, bool(updates), out)
-        supervisor.report(if_dead=prepared)
+        # Prepared in advance: a process that dies cannot write its card, but its parent can.
+        supervisor.report(if_dead=_prepare(card_for(supervisor.CAUSE), as_json, bool(updates), out))
 
     interrupt = None
     try:
@@ -143,9 +144,9 @@ def _assess(
                 supervisor.report(step=step, seconds=timeout or limit)
                 say(step)
 
-            card = compute(mechanism, others, tell, quick=quick, on_update=on_update, on_crash=on_crash)
+            card = compute(mechanism, comparisons, tell, quick=quick, on_update=on_update, on_crash=on_crash)
     except KeyboardInterrupt as error:
-        if not updates:
+        if not updates:  # nothing is known yet that could be shown
             raise
         card, interrupt = updates[-1], error
     if out is not None:
@@ -242,19 +243,20 @@ def _print_constructions(out: Console, card: Card) -> None:
     from separatrix.pages.standings import sort_worst_first
     from separatrix.pages.verdict_words import MARKS_LEGEND
 
-    others = [other for other in card.against if other.constructions]
-    columns = others[: max(1, (out.width - 52) // 10)]
+    row_cards = [row_card for row_card in card.against if row_card.constructions]
+    # About 52 characters for the card's own columns, and 10 for each mechanism beside it.
+    columns = row_cards[: max(1, (out.width - 52) // 10)]
     is_wide = len(columns) <= 2
     titles = ("construction", "verdict", "P", "blind from", *(("margin",) if is_wide else ()))
     table = new_table(*titles, pad_edge=False)
-    for other in columns:
-        table.add_column(escape(other.mechanism.spelled), overflow="fold", max_width=10)
+    for row_card in columns:
+        table.add_column(escape(row_card.mechanism.spelled), overflow="fold", max_width=10)
     for name, (cell, *cells) in sort_worst_first(card, columns):
         start = "–" if cell.blind_from.startswith("none") else cell.blind_from
         details = (cell.p, start, *((cell.law,) if is_wide else ()))
         table.add_row(escape(name), _short_word(cell), *details, *map(_short_word, cells))
     out.print(table)
-    if hidden_names := [escape(other.mechanism.spelled) for other in others[len(columns) :]]:
+    if hidden_names := [escape(row_card.mechanism.spelled) for row_card in row_cards[len(columns) :]]:
         out.print(f"{', '.join(hidden_names)}: on the page (--out card.html) and in --json", style="dim")
     out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKS_LEGEND}", style="dim")
     out.print("– not blind at any length searched; the page has the lengths, and bits", style="dim")

@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import (
-    AsJson,
-    AxisWords,
-    ConfidenceOption,
-    ConstructionName,
-    DrawsOption,
-    EngineName,
-    MechanismName,
-    SeedOption,
-    in_order,
-    read_parameters,
-)
+from separatrix.cli import options
 from separatrix.cli.progress import announced, counting
-from separatrix.cli.terminal import console, escape, new_table, show
+from separatrix.cli.terminal import console, escape, escape_all, new_table, print_lines, show
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 
@@ -30,27 +19,24 @@ if TYPE_CHECKING:
 
 
 def boundary(
-    construction: ConstructionName,
-    mechanism: MechanismName,
-    words: AxisWords = None,
+    construction: options.ConstructionName,
+    mechanism: options.MechanismName,
+    words: options.AxisWords = None,
     at: Annotated[str, typer.Option(help="Level of P(tells apart).")] = "0.5",
     over: Annotated[
         str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
     ] = None,
-    engine: EngineName = "auto",
+    engine: options.EngineName = "auto",
     scan: Annotated[int | None, typer.Option(help="Number of values that are read first.")] = None,
     tolerance: Annotated[
         str | None, typer.Option(help="Width of each interval, relative to its ends.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
-    draws: DrawsOption = 400,
-    seed: SeedOption = 0,
-    confidence: ConfidenceOption = 0.95,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="With --over, write the curve: .html, .png, .pdf, .svg, .csv or .json."),
-    ] = None,
-    as_json: AsJson = False,
+    draws: options.DrawsOption = 400,
+    seed: options.SeedOption = 0,
+    confidence: options.ConfidenceOption = 0.95,
+    out: options.Picture = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Where a mechanism begins or ceases to tell the labels apart.
 
@@ -65,25 +51,22 @@ def boundary(
     from separatrix.analysis.maps import Boundary
     from separatrix.analysis.maps import boundary as run
     from separatrix.analysis.maps.boundary import certify_boundary
-    from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError
     from separatrix.exact.engines import Sampling, engine_named
     from separatrix.exact.verdicts import write_certificate
 
-    construction, mechanism = in_order(construction, mechanism)
-    parameters = read_parameters(boundary, construction, words)
-    if out is not None:
-        from separatrix.pages.plots import suffixes
-
-        if over is None:
-            raise UsageError(
-                "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
-            )
-        require_writable(out, suffixes("boundary_curve"))
+    construction, mechanism, parameters = options.read_question(boundary, construction, mechanism, words)
+    if out is not None and over is None:
+        raise UsageError(
+            "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
+        )
+    options.require_output(out, "boundary_curve")
     if certificate is not None:
         if over is not None or not engine_named(engine).covers("certified"):
             reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
             raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
+        from separatrix.core.files.writing import require_writable
+
         require_writable(certificate)
     task = "a boundary for each value of --over" if over else "P across the range, then at crossings"
     with announced("boundary", f"{task}; seconds to minutes", as_json), counting(as_json) as tell:
@@ -106,7 +89,7 @@ def boundary(
         return
     if out is not None:
         result.save(out)
-    show(result, as_json, lambda: _print_curve(result, out))
+    show(result, as_json, lambda: _print_curve(result), out)
 
 
 def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
@@ -137,8 +120,7 @@ def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
     lines += [boundary.question.reference_remark, boundary.length_remark]
     if certificate is not None:
         lines.append(f"certificate written; verify it with: separatrix check {certificate}")
-    for line in filter(None, lines):
-        terminal.print(line, markup=False)
+    print_lines(lines)
 
 
 def _proof(is_certified: bool) -> str:
@@ -151,17 +133,11 @@ def _place(boundary: Boundary, end: LevelReading) -> str:
     return f"{place} n={end.n}" if boundary.parameter != "n" and len(boundary.lengths) > 1 else place
 
 
-def _print_curve(curve: BoundaryCurve, out: Path | None) -> None:
+def _print_curve(curve: BoundaryCurve) -> None:
     """Print one row for each crossing."""
     from separatrix.pages.maps import curve as curves
 
-    terminal = console()
-    terminal.print(escape(curves.title(curve)))
-    table = new_table(*map(escape, curves.columns(curve)), gap=1)
-    for row in curves.rows(curve):
-        table.add_row(*map(escape, row))
-    terminal.print(table)
-    for sentence in curves.sentences(curve):
-        terminal.print(escape(sentence))
-    if out is not None:
-        terminal.print(f"written: {escape(str(out))}")
+    print_lines([curves.title(curve)])
+    rows = map(escape_all, curves.rows(curve))
+    console().print(new_table(*escape_all(curves.columns(curve)), rows=rows, gap=1))
+    print_lines(curves.sentences(curve))

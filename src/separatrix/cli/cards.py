@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli import completion
-from separatrix.cli.options import AsJson
+from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, counting, working
-from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
+from separatrix.cli.terminal import COLOURS, console, escape, new_table, print_lines, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,8 +38,8 @@ def atlas(
             "first)."
         ),
     ] = "family",
-    out: Annotated[Path | None, typer.Option(help="Write .html, .png, .pdf, .svg, .csv or .json.")] = None,
-    as_json: AsJson = False,
+    out: options.Picture = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Every mechanism on every construction.
 
@@ -58,15 +56,13 @@ def atlas(
     import os
 
     from separatrix.analysis.cards.atlas import atlas as compute
-    from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError
-    from separatrix.pages.plots import suffixes
 
     if context.args:
         raise UsageError(f"atlas takes options alone; write --mechanisms {','.join(context.args)}")
-    if out is not None:
-        require_writable(out, suffixes("atlas"))
+    options.require_output(out, "atlas")
     is_part = any(option is not None for option in (mechanisms, constructions, family))
+    # A named choice of both is a handful of cells, for which starting processes would take longer.
     cores = 1 if mechanisms is not None and constructions is not None else os.cpu_count() or 1
     cells = "mechanisms on constructions" if is_part else "every mechanism on every construction"
     time = "" if is_part else f"; about {20 // cores or 1} minutes"
@@ -97,21 +93,20 @@ def _print_atlas(atlas: Atlas) -> None:
             name = row.mechanism.spelled
             name = name if len(name) <= width else f"{name[: width - 1]}…"
             out.print(f"{escape(name):>{width}}{letters}", soft_wrap=True)
-    for number, (name, title) in enumerate(atlas.titles.items(), 1):
-        out.print(f"{number:2d} {name}: {title}", style="dim", markup=False)
+    titles = enumerate(atlas.titles.items(), 1)
+    print_lines((f"{number:2d} {name}: {title}" for number, (name, title) in titles), "dim")
     words = (
         f"[{COLOURS[word]}]{letter}[/] {verdict_name(word)}: {MEANINGS[word]}"
         for word, letter in LETTERS.items()
     )
     out.print("; ".join(words))
-    for letter, meaning in rescue_legend(atlas).items():
-        out.print(f"{letter} {meaning}", markup=False)
+    print_lines(f"{letter} {meaning}" for letter, meaning in rescue_legend(atlas).items())
     out.print(f"P is {MARKS_LEGEND}")
 
 
 def bench(
     mechanisms: Annotated[list[str] | None, typer.Argument(help="Names (default: all).")] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Cost on this machine: time, memory, operations.
 
@@ -140,7 +135,7 @@ def print_costs(
     table, curves = new_table(*titles, pad_edge=False), [x for x in costs if isinstance(x, CostCurve)]
     for curve in curves:
         start = curve.crossover(softmax) if isinstance(softmax, CostCurve) else None
-        for cost in curve.costs[-2:]:
+        for cost in curve.costs[-2:]:  # two lengths show the growth; JSON has all
             is_last = cost.length == curve.lengths[-1]
             table.add_row(
                 escape(curve.mechanism),

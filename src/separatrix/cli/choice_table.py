@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from separatrix.cli.terminal import COLOURS, console, escape
+from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, print_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from separatrix.analysis.choose import Choice, ChoiceCell, ChoiceRow
-
-Key = TypeVar("Key")
 
 MAX_NEAREST_ROWS = 12
 """Mechanisms in the table if none fits."""
@@ -52,18 +50,23 @@ def print_choice(choice: Choice) -> None:
         rows = list(choice.mechanisms[:MAX_NEAREST_ROWS])
     _print_table(out, choice, rows)
     _print_elsewhere(out, choice, rows)
-    for sentence in choice.contradictions:
-        out.print(sentence, style="bold red", markup=False)
+    print_lines(choice.contradictions, "bold red")
     remedy = choice.describe_remedy([*choice.asked_at])
-    unknown = [row for row in fits if not row.has_results]
-    _print_group(out, f"{_fit(unknown)}, but no result is known at this length{remedy}", unknown)
-    for names, group in _group_by(choice.with_status(ChoiceStatus.OPEN), lambda row: row.not_known):
+    rows_without_results = [row for row in fits if not row.has_results]
+    _print_group(
+        out,
+        f"{_fit(rows_without_results)}, but no result is known at this length{remedy}",
+        rows_without_results,
+    )
+    open_groups = group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN))
+    for names, group in open_groups.items():
         remedy = choice.describe_remedy(names)
         _print_group(out, f"{_fit(group)}, but {', '.join(names)} is unknown{remedy}", group)
         _print_scores(out, names, group)
-    for reasons, group in _group_by(choice.with_status(ChoiceStatus.EXCLUDED), lambda row: row.excluded_by):
+    excluded_groups = group_pairs((row.excluded_by, row) for row in choice.with_status(ChoiceStatus.EXCLUDED))
+    for reasons, group in excluded_groups.items():
         _print_group(out, f"excluded: {'; '.join(reasons)}", group, sizes=False)
-    _print_legend(out, choice)
+    _print_legend(choice)
 
 
 def _print_table(out: Console, choice: Choice, rows: list[ChoiceRow]) -> None:
@@ -128,7 +131,7 @@ def _print_group(out: Console, text: str, rows: list[ChoiceRow], sizes: bool = T
     if not rows:
         return
     out.print(f"[bold]{len(rows)}[/] {escape(text)}")
-    for size, group in _group_by(rows, lambda row: row.kept_bytes if sizes else 0):
+    for size, group in group_pairs((row.kept_bytes if sizes else 0, row) for row in rows).items():
         memory = f" ({format_bytes(size)})" if sizes else ""
         _print_indented(out, f"{', '.join(row.mechanism for row in group)}{memory}")
 
@@ -152,7 +155,7 @@ def _print_indented(out: Console, text: str) -> None:
     out.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
 
 
-def _print_legend(out: Console, choice: Choice) -> None:
+def _print_legend(choice: Choice) -> None:
     from separatrix.pages.choice import meanings
     from separatrix.pages.verdict_words import CHOICE_LETTERS
 
@@ -161,20 +164,20 @@ def _print_legend(out: Console, choice: Choice) -> None:
     words = {cell.displayed_word for cell in (*cells, *(cell.elsewhere for cell in cells if cell.elsewhere))}
     texts = meanings(choice.dtype).items()
     signs = "; ".join(f"{CHOICE_LETTERS[word]} {text}" for word, text in texts if word in words)
-    out.print(columns, style="dim", markup=False)
-    out.print(f"{signs}; small letters are sampled", style="dim", markup=False)
     command = f"One cell: {cells[0].command}; --json and --out page.html have all."
     notes = (_describe_counting(choice), _describe_not_causal(choice), choice.moved, choice.left_out)
-    for sentence in filter(None, (*notes, choice.scope, command)):
-        out.print(sentence, style="dim", markup=False)
+    lines = (columns, f"{signs}; small letters are sampled", *notes, choice.scope, command)
+    print_lines(lines, "dim")
 
 
 def _describe_counting(choice: Choice) -> str:
     """Return the lengths at which operations were counted, as a sentence."""
     rows = (row for row in choice.mechanisms if row.operations_counted_at)
-    groups = sorted(_group_by(rows, lambda row: row.operations_counted_at), key=lambda group: -len(group[1]))
+    groups = group_pairs((row.operations_counted_at, row) for row in rows)
     texts = []
-    for index, (lengths, group) in enumerate(groups):
+    # The largest group comes first and needs no names: it is "the others".
+    by_size = sorted(groups.items(), key=lambda item: -len(item[1]))
+    for index, (lengths, group) in enumerate(by_size):
         names = f" ({', '.join(row.mechanism for row in group)})" if index else ""
         texts.append(f"{lengths[0]:,} to {lengths[-1]:,} tokens{names}")
     return f"Operations of a causal pass are counted at {'; '.join(texts)}." if texts else ""
@@ -185,10 +188,10 @@ def _describe_not_causal(choice: Choice) -> str:
     from separatrix.analysis.choose.choice import NO_CAUSAL_FORM
 
     names = [row.mechanism for row in choice.mechanisms if row.note == NO_CAUSAL_FORM]
-    rest = "has no causal form: it cannot decode, and its operations are not causal."
+    remark = "has no causal form: it cannot decode, and its operations are not causal."
     if len(names) > 1:
-        rest = "have no causal form: they cannot decode, and their operations are not causal."
-    return f"{', '.join(names)} {rest}" if names else ""
+        remark = "have no causal form: they cannot decode, and their operations are not causal."
+    return f"{', '.join(names)} {remark}" if names else ""
 
 
 def _letter(cell: ChoiceCell) -> str:
@@ -197,13 +200,3 @@ def _letter(cell: ChoiceCell) -> str:
     letter = CHOICE_LETTERS[cell.displayed_word]
     letter = letter.lower() if cell.kind == "sampled" else letter
     return f"[{CELL_COLOURS.get(cell.word, 'dim')}]{letter}[/]"
-
-
-def _group_by(
-    rows: Iterable[ChoiceRow], key: Callable[[ChoiceRow], Key]
-) -> list[tuple[Key, list[ChoiceRow]]]:
-    """Return rows with an equal key together, in order of first appearance."""
-    groups: dict[Key, list[ChoiceRow]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return list(groups.items())

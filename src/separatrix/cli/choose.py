@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from separatrix.cli import completion
-from separatrix.cli.options import AsJson
+from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, counting
 from separatrix.cli.terminal import show
 
@@ -42,7 +41,7 @@ def choose(
     out: Annotated[
         Path | None, typer.Option(help="Write .html, .json, .csv, .parquet, .png, .svg or .pdf.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Which mechanisms still see what, at which cost.
 
@@ -60,16 +59,14 @@ def choose(
     from separatrix.analysis.choose import choose as compute
     from separatrix.cli.choice_table import print_choice
     from separatrix.core.errors import UsageError
-    from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import read_words
-    from separatrix.pages.plots import suffixes
 
-    if out is not None:
-        require_writable(out, suffixes("choice"))
-    options = {name.removeprefix("as_") for name in signature(choose).parameters} - {"words"}
-    values: dict[str, Any] = {**read_words(words or [], Budget.model_fields, options)}
-    if unknown_names := next((name for name in values if name not in Budget.model_fields), None):
-        raise UsageError(Budget.describe_unknown(unknown_names))
+    options.require_output(out, "choice")
+    option_names = {name.removeprefix("as_") for name in signature(choose).parameters} - {"words"}
+    values: dict[str, Any] = {**read_words(words or [], Budget.model_fields, option_names)}
+    if unknown_name := next((name for name in values if name not in Budget.model_fields), None):
+        raise UsageError(Budget.describe_unknown(unknown_name))
+    # Both report a missing or wrong size before the command announces its work.
     Budget.require_all(values)
     Budget.read(values)
     work = "about 20 s for all mechanisms; with --literal minutes for each, tasks up to a minute"

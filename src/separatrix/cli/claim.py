@@ -10,7 +10,7 @@ import typer
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import working
-from separatrix.cli.terminal import console, escape, new_table, show
+from separatrix.cli.terminal import console, escape, escape_all, group_pairs, new_table, print_lines, show
 from separatrix.core.numbers.spelling import for_people, powers_for_people
 
 if TYPE_CHECKING:
@@ -85,21 +85,14 @@ def _print_entry(entry: Entry) -> None:
     out.print(claim.statement, markup=False)
     condition = f" {escape(finding.where)}" if finding.where else ""
     out.print(f"[{STYLES[status][0]}]{status}[/]{condition}")
-    out.print(powers_for_people(finding.summary), markup=False)
-    out.print(f"slack: {powers_for_people(finding.slack)}", markup=False)
     holding = sum(point.holds for point in finding.points)
     evidence = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
-    out.print(evidence, markup=False)
-    for points in _group_points(finding.points):
+    slack = f"slack: {powers_for_people(finding.slack)}"
+    print_lines([powers_for_people(finding.summary), slack, evidence])
+    # One table needs the same columns in every row, so points with other names get a table of their own.
+    groups = group_pairs(((*point.parameters, *point.measured), point) for point in finding.points)
+    for points in groups.values():
         _print_points(out, sorted(points, key=lambda point: point.holds))
-
-
-def _group_points(points: Sequence[Point]) -> list[list[Point]]:
-    """Group the points by the names of their parameters and measurements, in order of appearance."""
-    groups: dict[tuple[str, ...], list[Point]] = {}
-    for point in points:
-        groups.setdefault((*point.parameters, *point.measured), []).append(point)
-    return list(groups.values())
 
 
 def _print_points(out: Console, points: Sequence[Point]) -> None:
@@ -120,10 +113,7 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
     lines = [list(rows[0]), *(list(row.values()) for row in rows)]
     width = sum(max(len(line[i]) for line in lines) + GAP for i in range(len(lines[0])))
     if width <= out.width:
-        table = new_table(*map(escape, lines[0]), gap=GAP)
-        for line in lines[1:]:
-            table.add_row(*map(escape, line))
-        out.print(table)
+        out.print(new_table(*escape_all(lines[0]), rows=map(escape_all, lines[1:]), gap=GAP))
     else:
         first = points[:MAX_WIDE_POINTS]
         for point in first:

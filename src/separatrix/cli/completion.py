@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
 
 import typer
 
 
-def constructions(incomplete: str) -> list[str]:
-    """Complete a construction."""
-    from separatrix.constructions import CONSTRUCTIONS
+def _names_in(module: str, *collections: str, read_names: Callable[[Any], Iterable[str]] = list) -> Any:
+    """Return a function that completes the names in collections of a module."""
 
-    return _starting_with(CONSTRUCTIONS, incomplete)
+    def complete(incomplete: str) -> list[str]:
+        # Imported on use: a shell waits for the answer, and an import of everything takes seconds.
+        source = import_module(f"separatrix.{module}")
+        names = (name for collection in collections for name in read_names(getattr(source, collection)))
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
 
 
-def mechanism(incomplete: str) -> list[str]:
-    """Complete a mechanism."""
-    from separatrix.mechanisms import MECHANISMS
+def _entry_names(entries: Iterable[Any]) -> Iterable[str]:
+    return (entry.name for entry in entries)
 
-    return _starting_with(MECHANISMS, incomplete)
+
+constructions = _names_in("constructions", "CONSTRUCTIONS")
+mechanism = _names_in("mechanisms", "MECHANISMS")
+tasks = _names_in("training.tasks", "TASKS", "REAL_TASKS")
+claims = _names_in("claims", "CLAIMS", read_names=_entry_names)
+engines = _names_in("exact.engines", "ENGINES")
+published = _names_in("analysis.evidence.published", "PUBLISHED", read_names=_entry_names)
+plans = _names_in("sweeps.sweep", "shipped_plans", read_names=lambda list_plans: list_plans())
+schemas = _names_in("schemas", "DOCUMENTS")
 
 
 def mechanisms(incomplete: str) -> list[str]:
@@ -29,48 +43,6 @@ def mechanisms(incomplete: str) -> list[str]:
     """
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in mechanism(last)]
-
-
-def tasks(incomplete: str) -> list[str]:
-    """Complete a task."""
-    from separatrix.training.tasks import REAL_TASKS, TASKS
-
-    return _starting_with([*TASKS, *REAL_TASKS], incomplete)
-
-
-def claims(incomplete: str) -> list[str]:
-    """Complete a claim."""
-    from separatrix.claims import CLAIMS
-
-    return _starting_with((entry.name for entry in CLAIMS), incomplete)
-
-
-def engines(incomplete: str) -> list[str]:
-    """Complete an engine."""
-    from separatrix.exact.engines import ENGINES
-
-    return _starting_with(ENGINES, incomplete)
-
-
-def published(incomplete: str) -> list[str]:
-    """Complete the name of a published number."""
-    from separatrix.analysis.evidence.published import PUBLISHED
-
-    return _starting_with((entry.name for entry in PUBLISHED), incomplete)
-
-
-def plans(incomplete: str) -> list[str]:
-    """Complete the name of a shipped plan."""
-    from separatrix.sweeps.sweep import shipped_plans
-
-    return _starting_with(shipped_plans(), incomplete)
-
-
-def schemas(incomplete: str) -> list[str]:
-    """Complete a kind of document."""
-    from separatrix.schemas import DOCUMENTS
-
-    return _starting_with(DOCUMENTS, incomplete)
 
 
 LISTS = {
@@ -86,14 +58,10 @@ LISTS = {
 
 def lists(incomplete: str) -> list[str]:
     """Complete a category of `list`."""
-    return _starting_with([*LISTS, "sweeps"], incomplete)
+    return [name for name in (*LISTS, "sweeps") if name.startswith(incomplete)]
 
 
-def listed(context: typer.Context, incomplete: str) -> list[str]:
+def list_entries(context: typer.Context, incomplete: str) -> list[str]:
     """Complete an entry of the category that `list` was given."""
     names = LISTS.get(str(context.params.get("kind")))
     return [] if names is None else names(incomplete)
-
-
-def _starting_with(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]

@@ -28,13 +28,13 @@ def show(picture: Illustration) -> None:
 
 def _token_lines(picture: Illustration) -> list[str]:
     """Return the two tables, side by side where there is room, with differences in brackets."""
-    left, right = (_token_table(picture, label, rows) for label, rows in enumerate(picture.tokens))
+    d0, d1 = (_token_table(picture, label, rows) for label, rows in enumerate(picture.tokens))
     difference = picture.difference
     note = f"In brackets: {difference}." if picture.differences else f"{difference.capitalize()}."
-    width = max(map(len, left)) + 3
-    if width + max(map(len, right)) > MAX_WIDTH or len(left) != len(right):
-        return [*left, "", *right, note]
-    return [*(f"{a:<{width}}{b}".rstrip() for a, b in zip(left, right, strict=True)), note]
+    width = max(map(len, d0)) + 3
+    if width + max(map(len, d1)) > MAX_WIDTH or len(d0) != len(d1):
+        return [*d0, "", *d1, note]
+    return [*(f"{a:<{width}}{b}".rstrip() for a, b in zip(d0, d1, strict=True)), note]
 
 
 def _token_table(picture: Illustration, label: int, rows: Sequence[TokenRow]) -> list[str]:
@@ -46,9 +46,9 @@ def _token_table(picture: Illustration, label: int, rows: Sequence[TokenRow]) ->
             " … "
             if math.isnan(value)
             else f"[{short_number(value)}]"
-            if changed
+            if is_changed
             else f" {short_number(value)} "
-            for value, changed in zip(row.cells, row.changed, strict=True)
+            for value, is_changed in zip(row.cells, row.changed, strict=True)
         ]
         lines.append([row.tokens, *(cells or [" ⋮ " for _ in picture.columns])])
     return _align(lines, gap=0)
@@ -60,13 +60,13 @@ def _weight_lines(picture: Illustration) -> list[str]:
 
     width = 12 if len(picture.mechanisms) == 2 else 4
     lines = [
-        ["attention on", *(f"{short_name(shown.mechanism):>7}" for shown in picture.mechanisms)],
+        ["attention on", *(f"{short_name(panel.mechanism):>7}" for panel in picture.mechanisms)],
         ["token", *(f"{'D0':>7}  {'D1':>7}" for _ in picture.mechanisms)],
     ]
     for index, (d0, d1) in enumerate(zip(*picture.tokens, strict=True)):
         cells = []
-        for shown in picture.mechanisms:
-            weights = [label_weights[0] for label_weights in shown.weights]
+        for panel in picture.mechanisms:
+            weights = [label_weights[0] for label_weights in panel.weights]
             bar = "█" * round(width * max(weights[1][index], 0) / max(map(max, weights)))
             numbers = "  ".join(f"{short_number(row_weights[index]):>7}" for row_weights in weights)
             cells.append(f"{numbers} {bar:{width}}")
@@ -79,17 +79,17 @@ def _neuron_lines(picture: Illustration) -> list[str]:
     from separatrix.pages.illustration import short_name, short_number
 
     threshold = picture.threshold
-    readings = [x for shown in picture.mechanisms for label in shown.readings for x in label]
+    readings = [x for panel in picture.mechanisms for label in panel.readings for x in label]
     low, high = min(*readings, threshold), max(*readings, threshold)
     split = round((threshold - low) / (high - low) * (STRIP_WIDTH - 2)) + 1
     ends = f"{short_number(low)}{short_number(high):>{STRIP_WIDTH + 1 - len(short_number(low))}}"
     lines = [["neurons that read", ends, ""]]
-    for shown in picture.mechanisms:
-        for label, values in enumerate(shown.readings):
+    for panel in picture.mechanisms:
+        for label, values in enumerate(panel.readings):
             below = _histogram([x for x in values if x <= threshold], low, threshold, split)
             above = _histogram([x for x in values if x > threshold], threshold, high, STRIP_WIDTH - split)
-            count = f"{shown.fire_counts[label]} of {len(values)} fire"
-            lines.append([f"{short_name(shown.mechanism)}, D{label}", f"{below}|{above}", count])
+            count = f"{panel.fire_counts[label]} of {len(values)} fire"
+            lines.append([f"{short_name(panel.mechanism)}, D{label}", f"{below}|{above}", count])
     unit = f" in {picture.unit}" if picture.unit else ""
     legend = f"Digits count neurons (* more than 9), | is the threshold, {short_number(threshold)}{unit}."
     return [*_align(lines), legend, "One draw of the reader's signs, with seed 0."]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.cli import completion
-from separatrix.cli.options import HERE, AsJson, StoreUrl, Words
-from separatrix.cli.progress import announced
-from separatrix.cli.sweep import progress, spell_time
-from separatrix.cli.terminal import console, escape, new_table, print_json, show
+from separatrix.cli import completion, options
+from separatrix.cli.progress import announced, spell_time
+from separatrix.cli.streams import notify
+from separatrix.cli.sweep import progress
+from separatrix.cli.terminal import console, escape, escape_all, new_table, print_lines, show
 from separatrix.core.interrupts import exit_code
 
 if TYPE_CHECKING:
     from separatrix.analysis.evidence.estimates import PairedDifference
     from separatrix.analysis.evidence.protocol import Experiment
-    from separatrix.analysis.evidence.training_result import EqualState, TrainingResult
+    from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence, TrainingResult
 
 REPORT = Path("evidence.html")
 """The default path of the default report."""
@@ -37,27 +36,18 @@ def learn(
         str | None,
         typer.Argument(help="Comma-separated mechanisms: softmax,elu.", autocompletion=completion.mechanisms),
     ] = None,
-    words: Words = None,
+    words: options.Words = None,
     seeds: Annotated[int, typer.Option(help="Training seeds of each mechanism.")] = 6,
     pilots: Annotated[int, typer.Option(help="Seeds of the pilot runs that select a learning rate.")] = 1,
-    store: StoreUrl = HERE,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine (default: one per core).")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
-    ] = None,
+    store: options.StoreUrl = options.HERE,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
     plan: Annotated[
         str | None,
         typer.Option(help="Run a plan with pilots: a TOML file, or a plan of separatrix such as benchmarks."),
     ] = None,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(help="Your own mechanism, module:attribute, that the plan may use."),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Device for the runs of a plan: cuda, mps. Only cpu is tested.")
-    ] = None,
+    allow: options.Allow = None,
+    device: options.Device = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Write a page, for example evidence.html; the default report is always written."),
@@ -76,7 +66,7 @@ def learn(
             help="Measure published numbers again (`list published`): all, or the named ones.",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train on a task and summarise the evidence; without arguments, run the default report.
 
@@ -106,9 +96,10 @@ def learn(
             raise UsageError(f"a plan names its tasks; leave out {task}, or leave out `plan`")
         from separatrix.cli.learn_plan import run_plan
 
-        options = {"store": parse_address(store), "workers": workers, "scheduler": scheduler}
-        run_plan(plan, {**options, "allow": allow or (), "device": device}, out, as_json)
+        plan_options = {"store": parse_address(store), "workers": workers, "scheduler": scheduler}
+        run_plan(plan, allow or (), device, plan_options, out, as_json)
         return
+    # Paths are checked before hours of training, not after.
     if out is not None or (task is None and not published):
         require_writable(out or REPORT, page.SUFFIXES)
     run_options: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
@@ -116,12 +107,12 @@ def learn(
     if equal_state and (published or task is None):
         raise UsageError("`equal_state` takes a task and mechanisms: separatrix learn mqar softmax,delta")
     if published:
-        from separatrix.cli import published as ledger
+        from separatrix.cli.published import reproduce_published
 
         run_options |= {"pilots": pilots, "store": parse_address(store)}
+        # With --published, the words that are usually a task and mechanisms are names of entries.
         names = [word for word in (task, mechanisms, *(words or [])) if word]
-        with ending_early():
-            ledger.published(names, run_options, out, as_json, option_names)
+        reproduce_published(names, run_options, out, as_json, option_names)
         return
     if task is None:
         _report(parse_address(store), out or REPORT, run_options, as_json)
@@ -135,8 +126,8 @@ def learn(
 
     run_options |= {"pilots": pilots, "store": parse_address(store), "equal_state": equal_state}
     cost = _expect(read_experiment(task, mechanisms, parameters, seeds, pilots), workers)
-    with announced("learn", cost, as_json), ending_early(), progress(as_json, "runs") as bar:
-        result = run(task, mechanisms, parameters, **run_options, tell=bar.tell, hear=bar.hear)
+    with announced("learn", cost, as_json), run_progress(as_json) as reporters:
+        result = run(task, mechanisms, parameters, **run_options, **reporters)
     if out is not None:
         arguments = *(words or []), *(["--equal-state"] if equal_state else [])
         command = " ".join(("separatrix learn", task, mechanisms, *arguments))
@@ -164,20 +155,26 @@ def _report(store: Any, out: Path, run_options: Mapping[str, Any], as_json: bool
     from separatrix.pages.learned import page
 
     cost = "the default tasks: some hundred runs, about 10 s of a core each"
-    with announced("learn", cost, as_json), ending_early(), progress(as_json, "runs") as bar:
-        result = run_report(
-            store, **run_options, tell=bar.tell, hear=bar.hear, say=lambda message: say(message, as_json)
-        )
+    with announced("learn", cost, as_json), run_progress(as_json) as reporters:
+        result = run_report(store, **run_options, **reporters, say=notify_unless(as_json))
     ledger = page.predictions_section(result.predictions)
     page.write("What was learned", result.parts, "separatrix learn", out, result.as_json(), ledger)
-    if as_json:
-        print_json(result.as_json())
-        return
-    for part in result.parts:
-        console().print(f"\n[bold]{escape(part.title)}[/]")
-        for part_result in part.results:
-            _view(part_result)
-    console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(result.seconds)}")
+
+    def view() -> None:
+        for part in result.parts:
+            console().print(f"\n[bold]{escape(part.title)}[/]")
+            for part_result in part.results:
+                _view(part_result)
+        console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(result.seconds)}")
+
+    show(result, as_json, view)
+
+
+@contextmanager
+def run_progress(quiet: bool) -> Iterator[dict[str, Any]]:
+    """Show the progress of runs; yield the functions that experiments call with it, by argument name."""
+    with ending_early(), progress(quiet, "runs") as bar:
+        yield {"tell": bar.tell, "hear": bar.hear}
 
 
 @contextmanager
@@ -188,14 +185,13 @@ def ending_early() -> Iterator[None]:
     try:
         yield
     except Stopped as stopped:
-        print(f"separatrix: {stopped}", file=sys.stderr, flush=True)
+        notify(str(stopped))
         raise typer.Exit(exit_code()) from None
 
 
-def say(message: str, quiet: bool) -> None:
-    """Print a line on stderr unless `quiet`."""
-    if not quiet:
-        print(f"separatrix: {message}", file=sys.stderr, flush=True)
+def notify_unless(quiet: bool) -> Callable[[str], None]:
+    """Return a function that prints a line on stderr, or nothing if `quiet`."""
+    return (lambda message: None) if quiet else notify
 
 
 def _view(result: TrainingResult) -> None:
@@ -209,20 +205,15 @@ def _view(result: TrainingResult) -> None:
     out.print(f"floor   {result.floor:.4f}  {escape(result.floor_by)}")
     rows = [dict(zip(HEAD, evidence_row(mechanism), strict=True)) for mechanism in result.mechanisms]
     for evidence, numbers in zip(result.mechanisms, rows, strict=True):
-        numbers["median"] = "–" if evidence.trained is None else f"{evidence.trained.median:.4f}"
-    table = new_table(*COLUMNS, pad_edge=False)
-    for numbers in rows:
-        table.add_row(*(escape(numbers[name]) for name in COLUMNS))
-    table.columns[0].overflow = "fold"
-    out.print(table)
+        numbers["median"] = format_median(evidence)
+    _print_folded(COLUMNS, ([numbers[name] for name in COLUMNS] for numbers in rows))
     for evidence, numbers in zip(result.mechanisms, rows, strict=True):
         size = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
         out.print(f"[bold]{escape(evidence.mechanism)}[/] {escape(evidence.sentence)}. [dim]{size}[/]")
         out.print(f"  seeds {seeds_text(evidence.trained)}; solved {escape(numbers['solved'])}")
         for length, summary in evidence.further_lengths.items():
             out.print(f"  tested at {length}: {summary_text(summary)}")
-        for message in dict.fromkeys(evidence.failed):
-            out.print(f"  [red]failed[/] {escape(message)}")
+        print_failures(evidence.failed)
     _view_paired(result.paired)
     if result.equal_state is not None:
         _view_equal(result.equal_state)
@@ -237,8 +228,7 @@ def _view_paired(differences: Sequence[PairedDifference]) -> None:
     for pair in differences:
         test = f"{pair.difference:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
         console().print(f"{escape(pair.a)} − {escape(pair.b)}: {test}", style="dim")
-    if (resolution := describe_resolution(differences)) is not None:
-        console().print(resolution, style="dim")
+    print_lines([describe_resolution(differences)], "dim")
 
 
 def _view_equal(equal: EqualState) -> None:
@@ -247,16 +237,28 @@ def _view_equal(equal: EqualState) -> None:
 
     out = console()
     out.print(f"\n[bold]At equal state[/]: that of {escape(equal.reference)} after {equal.tokens:,} tokens")
-    table = new_table(*equal_state_head(equal), pad_edge=False)
-    for cells in equal_state_rows(equal):
-        table.add_row(*map(escape, cells))
-    table.columns[0].overflow = "fold"
-    out.print(table)
+    _print_folded(equal_state_head(equal), equal_state_rows(equal))
     for mechanism in (item.evidence for item in equal.mechanisms):
         size = "" if mechanism.parameters is None else f" [dim]{mechanism.parameters:,} weights[/]"
         out.print(f"[bold]{escape(mechanism.mechanism)}[/] {escape(mechanism.sentence)}.{size}")
-        for message in dict.fromkeys(mechanism.failed):
-            out.print(f"  [red]failed[/] {escape(message)}")
-    for name in equal.left_out:
-        out.print(f"{escape(name)} carries no state from token to token", style="dim")
+        print_failures(mechanism.failed)
+    print_lines((f"{name} carries no state from token to token" for name in equal.left_out), "dim")
     _view_paired(equal.paired)
+
+
+def _print_folded(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table whose long names of mechanisms are folded, so that the numbers keep their room."""
+    table = new_table(*titles, rows=map(escape_all, rows), pad_edge=False)
+    table.columns[0].overflow = "fold"
+    console().print(table)
+
+
+def format_median(evidence: MechanismEvidence) -> str:
+    """Format the median score of the training seeds."""
+    return "–" if evidence.trained is None else f"{evidence.trained.median:.4f}"
+
+
+def print_failures(messages: Iterable[str]) -> None:
+    """Print each reason of failed runs once."""
+    for message in dict.fromkeys(messages):
+        console().print(f"  [red]failed[/] {escape(message)}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.sweep import progress, spell_time
-from separatrix.cli.terminal import console, escape, new_table, print_json
+from separatrix.cli.learn import format_median, notify_unless, print_failures, run_progress
+from separatrix.cli.progress import spell_time
+from separatrix.cli.terminal import console, escape, new_table, show
 
 if TYPE_CHECKING:
     from separatrix.analysis.evidence.experiments import TrainingReport
@@ -16,33 +17,32 @@ if TYPE_CHECKING:
 HEAD = ("task", "mechanism", "median", "floor", "beside it")
 
 
-def run_plan(plan: str, options: Mapping[str, Any], out: Path | None, as_json: bool) -> None:
+def run_plan(
+    plan: str,
+    allow: Sequence[str],
+    device: str | None,
+    run_options: Mapping[str, Any],
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Run the tables of a plan, write the page, and print the conclusions."""
     from separatrix.analysis.evidence.experiments import learn_plan
-    from separatrix.cli.learn import ending_early, say
     from separatrix.core.files.writing import require_writable
     from separatrix.pages.learned import page
     from separatrix.sweeps.sweep import plan_named
 
-    definition = plan_named(plan, options.get("allow", ()), options.get("device"))
+    definition = plan_named(plan, allow, device)
     path = out or Path(f"{definition.name}.html")
     require_writable(path, page.SUFFIXES)
-    run_options = {name: value for name, value in options.items() if name not in ("allow", "device")}
-    with ending_early(), progress(as_json, "runs") as bar:
-        result = learn_plan(
-            definition, **run_options, tell=bar.tell, hear=bar.hear, say=lambda line: say(line, as_json)
-        )
+    with run_progress(as_json) as reporters:
+        result = learn_plan(definition, **run_options, **reporters, say=notify_unless(as_json))
     command = f"separatrix learn --plan {shlex.quote(plan)}"
     page.write(f"What was learned: {definition.name}", result.parts, command, path, result.as_json())
-    if as_json:
-        print_json(result.as_json())
-        return
-    _view(result)
-    console().print(f"\n{escape(str(path))} has the rest; it took {spell_time(result.seconds)}")
+    show(result, as_json, lambda: _view(result, path))
 
 
-def _view(result: TrainingReport) -> None:
-    """Print a line for each mechanism, and the conclusions."""
+def _view(result: TrainingReport, path: Path) -> None:
+    """Print a line for each mechanism, the conclusions, and the path of the page."""
     from separatrix.pages.learned.texts import seeds_text
 
     out = console()
@@ -50,14 +50,14 @@ def _view(result: TrainingReport) -> None:
     table = new_table(*HEAD)
     for training in results:
         for mechanism in training.mechanisms:
-            median = "–" if mechanism.trained is None else f"{mechanism.trained.median:.4f}"
             cells = (
                 f"{training.task.spelling}, {training.setting.steps:,} steps",
                 mechanism.mechanism,
-                median,
+                format_median(mechanism),
                 f"{training.floor:.4f}",
+                training.beside_floor[mechanism.mechanism].value,
             )
-            table.add_row(*map(escape, cells), escape(training.beside_floor[mechanism.mechanism].value))
+            table.add_row(*map(escape, cells))
     out.print(table)
     for training in results:
         out.print(f"[bold]{escape(training.task.spelling)}[/] floor: {escape(training.floor_by)}")
@@ -65,5 +65,5 @@ def _view(result: TrainingReport) -> None:
             out.print(f"  {escape(mechanism.mechanism)} seeds: {seeds_text(mechanism.trained)}", style="dim")
         for line in training.conclusions:
             out.print(f"  {escape(line)}")
-        for message in dict.fromkeys(text for mechanism in training.mechanisms for text in mechanism.failed):
-            out.print(f"  [red]failed[/] {escape(message)}")
+        print_failures(text for mechanism in training.mechanisms for text in mechanism.failed)
+    out.print(f"\n{escape(str(path))} has the rest; it took {spell_time(result.seconds)}")

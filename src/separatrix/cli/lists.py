@@ -11,7 +11,7 @@ import typer
 from separatrix import catalog
 from separatrix.cli import completion
 from separatrix.cli.options import HERE, AsJson, StoreUrl
-from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
+from separatrix.cli.terminal import console, escape, escape_all, new_table, plain, print_json, warn_of
 from separatrix.core.secrets import Secret
 
 KINDS = ("mechanisms", "constructions", "claims", "tasks", "engines", "published", "plans", "sweeps")
@@ -32,7 +32,7 @@ def list_(
     ],
     name: Annotated[
         str | None,
-        typer.Argument(help="Show only this one, in detail.", autocompletion=completion.listed),
+        typer.Argument(help="Show only this one, in detail.", autocompletion=completion.list_entries),
     ] = None,
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
@@ -81,6 +81,7 @@ def list_(
         rows = catalog.list_tasks(as_json, name)
         _print_rows(rows if name is None else [{**rows[0], **catalog.describe_task(name)}], name, as_json)
     else:
+        # Rows of these kinds take milliseconds; bounds of tasks and stores of sweeps take seconds.
         list_rows, describe = CATALOGS[kind]
         rows = list_rows()
         if name is not None:
@@ -106,6 +107,7 @@ def _illustrate(name: str, out: Path | None) -> None:
         from separatrix.pages.paper import PICTURES
 
         require_writable(out, PICTURES)
+        # Imported after the check, since matplotlib takes a second to load.
         from separatrix.pages.illustration import render_illustration
 
         write_whole(out, render_illustration(name, out.suffix[1:]))
@@ -151,10 +153,9 @@ def _print_lattice(as_json: bool) -> None:
     if as_json:
         print_json(shown())
         return
-    table = new_table("this", "is", "causal", "tokens", "why", gap=1)
-    for row in shown():
-        table.add_row(*(escape(row[name]) for name in ("special", "general", "causal", "inputs", "why")))
-    console().print(table)
+    columns = ("special", "general", "causal", "inputs", "why")
+    rows = (escape_all(row[column] for column in columns) for row in shown())
+    console().print(new_table("this", "is", "causal", "tokens", "why", rows=rows, gap=1))
 
 
 def _print_plans(name: str | None, as_json: bool) -> None:
@@ -180,10 +181,8 @@ def _print_plans(name: str | None, as_json: bool) -> None:
     elif name is not None:
         console().print(files[name].read_text().rstrip(), markup=False, soft_wrap=True)
     else:
-        table = new_table()
-        for plan, description in descriptions.items():
-            table.add_row(f"[bold]{escape(plan)}[/]", escape(description))
-        console().print(table)
+        lines = ((f"[bold]{escape(plan)}[/]", escape(text)) for plan, text in descriptions.items())
+        console().print(new_table(rows=lines))
 
 
 def _print_sweeps(store: Secret, as_json: bool) -> None:
@@ -198,8 +197,6 @@ def _print_sweeps(store: Secret, as_json: bool) -> None:
     elif not sweeps:
         console().print("no sweep is intact" if damage else "no sweep is stored")
     else:
-        table = new_table("number", "name", "begun", "cells stored")
-        for sweep in sweeps:
-            table.add_row(str(sweep.id), plain(sweep.name), plain(sweep.started), f"{sweep.cells:,}")
-        console().print(table)
+        lines = ((str(x.id), plain(x.name), plain(x.started), f"{x.cells:,}") for x in sweeps)
+        console().print(new_table("number", "name", "begun", "cells stored", rows=lines))
     warn_of(damage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,20 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import (
-    AsJson,
-    AxisWords,
-    ConfidenceOption,
-    ConstructionName,
-    DrawsOption,
-    EngineName,
-    MechanismNames,
-    SeedOption,
-    in_order,
-    read_parameters,
-)
-from separatrix.cli.progress import on_stderr
-from separatrix.cli.terminal import console, escape, show
+from separatrix.cli import options
+from separatrix.cli.progress import on_stderr, spell_time
+from separatrix.cli.terminal import console, escape, print_lines, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,24 +27,24 @@ MAX_ROWS, MAX_COLUMNS = 20, 64
 
 
 def map_(
-    construction: ConstructionName,
-    mechanisms: MechanismNames,
-    words: AxisWords = None,
+    construction: options.ConstructionName,
+    mechanisms: options.MechanismNames,
+    words: options.AxisWords = None,
     of: Annotated[
         str, typer.Option(help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin or bits.")
     ] = "distinguish",
     difference: Annotated[
         bool, typer.Option("--difference", help="Show the first of two mechanisms minus the second.")
     ] = False,
-    engine: EngineName = "auto",
-    draws: DrawsOption = 400,
-    seed: SeedOption = 0,
-    confidence: ConfidenceOption = 0.95,
+    engine: options.EngineName = "auto",
+    draws: options.DrawsOption = 400,
+    seed: options.SeedOption = 0,
+    confidence: options.ConfidenceOption = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(help="Write the map: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """A quantity over two parameters, as a picture.
 
@@ -67,16 +57,11 @@ def map_(
       separatrix map spike softmax,linear a1=0.5:1.5:99 b=0.1:1:99 --out map.html
     """
     from separatrix.analysis.maps import map as run
-    from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import split_mechanisms
     from separatrix.exact.engines import Sampling
 
-    construction, mechanisms = in_order(construction, mechanisms)
-    parameters = read_parameters(map_, construction, words)
-    if out is not None:
-        from separatrix.pages.plots import suffixes
-
-        require_writable(out, suffixes("map"))
+    construction, mechanisms, parameters = options.read_question(map_, construction, mechanisms, words)
+    options.require_output(out, "map")
     with _progress(as_json) as tell:
         result = run(
             construction,
@@ -90,7 +75,8 @@ def map_(
         )
     if out is not None:
         result.save(out)
-    show(result, as_json, lambda: _print_map(result, out))
+    # The file has the picture, so the terminal does not repeat it.
+    show(result, as_json, lambda: _print_map(result, with_picture=out is None), out)
 
 
 @contextmanager
@@ -105,7 +91,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[Step], None]]:
     def tell(step: Step) -> None:
         if step.mechanism not in tasks:
             bar.start()
-            estimate = _duration(step.seconds)
+            estimate = spell_time(step.seconds)
             terminal.print(f"{escape(step.mechanism)}: {step.total:,} cells one by one, about {estimate}")
             tasks[step.mechanism] = bar.add_task(escape(step.mechanism), total=step.total)
         bar.update(tasks[step.mechanism], completed=step.done)
@@ -113,33 +99,24 @@ def _progress(quiet: bool) -> Iterator[Callable[[Step], None]]:
     try:
         yield tell
     finally:
-        if tasks:
+        if tasks:  # otherwise `stop` prints an empty line on a dumb terminal
             bar.stop()
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _print_map(result: Map, out: Path | None) -> None:
+def _print_map(result: Map, with_picture: bool) -> None:
     """Print the map in shades, its extremes with their commands, and remarks."""
     from separatrix.pages.maps import captions
 
     terminal = console()
     for index, layer in enumerate(result.panels):
         terminal.print(f"[bold]{escape(layer.mechanism)}[/]: {escape(captions.title(result))}")
-        if out is None:
+        if with_picture:
             _print_shades(terminal, result, layer)
         indices = range(len(result.layers)) if result.difference else [index]
         for word, value, cell in layer.extremes():
             commands = " and ".join(captions.command(result, i, cell) for i in indices)
             terminal.print(f"{word} {value:.6g}: {escape(commands)}")
-    for sentence in captions.sentences(result):
-        terminal.print(escape(sentence))
-    if out is not None:
-        terminal.print(f"written: {escape(str(out))}")
+    print_lines(captions.sentences(result))
 
 
 def _print_shades(terminal: Console, result: Map, layer: Layer) -> None:
@@ -149,6 +126,7 @@ def _print_shades(terminal: Console, result: Map, layer: Layer) -> None:
     scale = quantity_scale(result)
     values = scale.shade(layer.values)
     rows, columns = _thin(values.shape[0], MAX_ROWS), _thin(values.shape[1], MAX_COLUMNS)
+    # Terminals print from the top, where the largest value of y belongs.
     lines = ["".join(_shade(values[r, c], scale.low, scale.high) for c in columns) for r in reversed(rows)]
     x, y = result.x, result.y
     x_start, x_stop, y_start, y_stop = (f"{value:.4g}" for axis in (x, y) for value in axis.floats[[0, -1]])
@@ -163,13 +141,13 @@ def _print_shades(terminal: Console, result: Map, layer: Layer) -> None:
     terminal.print(f"{scale.label}: {key} {SHADES[-1]}", markup=False)
 
 
-def _thin(count: int, most: int) -> list[int]:
-    """Return at most `most` indices of a row, its ends included."""
-    return list(range(count)) if count <= most else [i * (count - 1) // (most - 1) for i in range(most)]
+def _thin(count: int, limit: int) -> list[int]:
+    """Return at most `limit` indices of a row, its ends included."""
+    return list(range(count)) if count <= limit else [i * (count - 1) // (limit - 1) for i in range(limit)]
 
 
 def _shade(value: float, low: float, high: float) -> str:
-    if value != value:
+    if math.isnan(value):
         return "?"
     index = int(len(SHADES) * (value - low) / (high - low))
     return SHADES[min(max(index, 0), len(SHADES) - 1)]

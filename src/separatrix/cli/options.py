@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,6 +48,21 @@ MechanismNames = Annotated[
         autocompletion=completion.mechanisms,
     ),
 ]
+Workers = Annotated[
+    int | None, typer.Option(help="Number of processes on this machine (default: one per core).")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
+]
+Allow = Annotated[
+    list[str] | None, typer.Option(help="A mechanism of your own, module:attribute, that the plan may load.")
+]
+Device = Annotated[
+    str | None, typer.Option(help="Device of training runs of a plan: cuda, cuda:1, mps. Tested on cpu only.")
+]
+Picture = Annotated[
+    Path | None, typer.Option(help="Write a page, a picture or data: .html, .png, .pdf, .svg, .csv or .json.")
+]
 
 
 def _reserve_stdout(context: typer.Context, as_json: bool) -> bool:
@@ -79,23 +95,38 @@ POSITIONAL = {"construction", "mechanism", "mechanisms", "words"}
 """Names of positional arguments."""
 
 
-def in_order(construction: str, mechanisms: str) -> tuple[str, str]:
+def require_output(out: Path | None, kind: str) -> None:
+    """Reject a path that cannot be written, or whose ending is no format of this kind of result."""
+    if out is not None:
+        from separatrix.core.files.writing import require_writable
+        from separatrix.pages.plots import suffixes
+
+        require_writable(out, suffixes(kind))
+
+
+def read_question(
+    command: Callable[..., None], construction: str, mechanisms: str, words: list[str] | None
+) -> tuple[str, str, dict[str, str]]:
+    """Return the construction, the mechanisms and the `name=value` words of a command as a dictionary."""
+    construction, mechanisms = _sort_names(construction, mechanisms)
+    return construction, mechanisms, _read_parameters(command, construction, words or [])
+
+
+def _sort_names(construction: str, mechanisms: str) -> tuple[str, str]:
     """Return construction and mechanisms; swap them, with a notice on stderr, if typed in the other order."""
     from separatrix.constructions import CONSTRUCTIONS
 
+    # `verdict spike n=1000` lacks a mechanism; a mechanism's own parameters follow a colon: power:beta=4.
     if "=" in mechanisms.partition(":")[0]:
         missing = "mechanism" if construction in CONSTRUCTIONS else "construction or the mechanism"
         raise UsageError(f"the {missing} is missing before {mechanisms}; write for example: spike softmax")
     if construction in CONSTRUCTIONS or mechanisms not in CONSTRUCTIONS:
         return construction, mechanisms
-    notice = f"read as {mechanisms} {construction}: the construction comes first"
-    streams.queue_line(notice)
+    streams.queue_line(f"read as {mechanisms} {construction}: the construction comes first")
     return mechanisms, construction
 
 
-def read_parameters(
-    command: Callable[..., None], construction: str, words: list[str] | None
-) -> dict[str, str]:
+def _read_parameters(command: Callable[..., None], construction: str, words: list[str]) -> dict[str, str]:
     """Return the `name=value` words as a dictionary.
 
     The name of an option of the command is rejected, unless the construction has a parameter of that name.
@@ -104,8 +135,9 @@ def read_parameters(
     from separatrix.core.parameters import read_words
     from separatrix.mechanisms import MECHANISMS
 
-    stray = next((word for word in words or [] if word.partition(":")[0] in MECHANISMS), None)
+    stray = next((word for word in words if word.partition(":")[0] in MECHANISMS), None)
     if stray is not None:
         raise UsageError(f"{stray} stands among the parameters; several mechanisms are joined by commas")
+    # An option without its dashes (engine=dense) would otherwise be reported as an unknown parameter.
     options = {name.removeprefix("as_") for name in signature(command).parameters} - POSITIONAL
-    return read_words(words or [], construction_named(construction).schema.model_fields, options)
+    return read_words(words, construction_named(construction).schema.model_fields, options)

@@ -20,15 +20,16 @@ ANNOUNCE_AFTER = 1.0
 """Seconds after which a running command announces what it does."""
 PLAIN_INTERVAL = 10.0
 """Seconds between plain progress lines."""
+MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 class Announcement:
     """A line that says what a command does and about how long it takes, printed at most once."""
 
     def __init__(self, command: str, text: str, quiet: bool) -> None:
-        self.command, self.text, self.quiet = command, text, quiet
-        self.started = time.monotonic()
-        self._printed, self._lock = False, Lock()
+        self.command, self.quiet = command, quiet
+        self.start = time.monotonic()
+        self._text, self._lock = text, Lock()
 
     @cached_property
     def console(self) -> Console:
@@ -37,10 +38,10 @@ class Announcement:
 
     def say(self) -> None:
         """Print the announcement if it has not been printed."""
-        with self._lock:
-            if not self._printed:
-                self._printed = True
-                self.line(self.text)
+        with self._lock:  # the timer of `announced` runs in a thread of its own
+            text, self._text = self._text, ""
+            if text:
+                self.line(text)
 
     def line(self, text: str) -> None:
         """Print a line prefixed with the name of the command."""
@@ -56,7 +57,7 @@ def announced(command: str, text: str, quiet: bool) -> Iterator[None]:
     global _current
     before, _current = _current, Announcement(command, text, quiet)
     timer = Timer(ANNOUNCE_AFTER, _current.say)
-    timer.daemon = True
+    timer.daemon = True  # an exception must not leave the process waiting for the timer
     timer.start()
     try:
         yield
@@ -72,10 +73,9 @@ def on_stderr(quiet: bool = False) -> Console:
     return Console(stderr=True, quiet=quiet, emoji=False)  # otherwise "mine:loop:" would be read as an emoji
 
 
-def say_now() -> None:
-    """Print the announcement of the current command, since its work starts."""
-    if _current is not None:
-        _current.say()
+def _announcement(quiet: bool) -> Announcement:
+    """Return the announcement of the current command; an empty one if it has none."""
+    return Announcement("separatrix", "", quiet) if _current is None else _current
 
 
 def say_line(text: str) -> None:
@@ -90,15 +90,14 @@ def working(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show the current step on stderr; yield a function that updates it."""
     from rich.markup import escape
 
-    print_line = _plain_reporter(quiet)
-    terminal = on_stderr(quiet) if _current is None else _current.console
-    if not terminal.is_terminal:
-        yield print_line
+    announcement = _announcement(quiet)
+    if not announcement.console.is_terminal:
+        yield _plain_reporter(announcement)
         return
-    with terminal.status("starting") as status:
+    with announcement.console.status("starting") as status:
 
         def tell(text: str) -> None:
-            say_now()
+            announcement.say()
             status.update(escape(text))
 
         yield tell
@@ -107,20 +106,21 @@ def working(quiet: bool) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def drawing(quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show the number of finished draws and the remaining time, once drawing has taken a second."""
-    started = last_call = time.monotonic()
+    start = last_call = time.monotonic()
     last_count, report = 0, None
     with ExitStack() as stack:
 
-        def report_draws(done: int, total: int) -> None:
-            nonlocal started, last_call, last_count, report
+        def report_draws(count: int, total: int) -> None:
+            nonlocal start, last_call, last_count, report
             now = time.monotonic()
-            if done <= last_count:  # the draws of the next mechanism begin
-                started = last_call
-            last_count, last_call = done, now
-            if report is None and now - started >= ANNOUNCE_AFTER:
+            if count <= last_count:  # the draws of the next mechanism begin
+                start = last_call
+            last_count, last_call = count, now
+            # Entered late, since most draws take less than a second and should print nothing.
+            if report is None and now - start >= ANNOUNCE_AFTER:
                 report = stack.enter_context(working(quiet))
             if report is not None:
-                report(f"{done:,} of {total:,} draws{_remaining_time(started, done, total)}")
+                report(f"{count:,} of {total:,} draws{_remaining_time(start, count, total)}")
 
         yield report_draws
 
@@ -131,31 +131,44 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    print_line = _plain_reporter(quiet)
-    terminal = on_stderr(quiet) if _current is None else _current.console
-    if not terminal.is_terminal:
-        started = time.monotonic()
-        yield lambda done, total, text: print_line(
-            f"{done:,} of {total:,}{_remaining_time(started, done, total)}, {text}"
+    announcement = _announcement(quiet)
+    if not announcement.console.is_terminal:
+        start, print_line = time.monotonic(), _plain_reporter(announcement)
+        yield lambda count, total, text: print_line(
+            f"{count:,} of {total:,}{_remaining_time(start, count, total)}, {text}"
         )
         return
     columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=terminal, transient=True) as bar:
+    with Progress(*columns, console=announcement.console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
-        def tell(done: int, total: int, text: str) -> None:
-            say_now()
-            bar.update(task, completed=done, total=total, description=escape(text))
+        def tell(count: int, total: int, text: str) -> None:
+            announcement.say()
+            bar.update(task, completed=count, total=total, description=escape(text))
 
         yield tell
 
 
-def _remaining_time(started: float, done: int, total: int) -> str:
+def _remaining_time(start: float, count: int, total: int) -> str:
     """Estimate the remaining time from the speed so far; empty in the first second."""
-    elapsed = time.monotonic() - started
-    if not 0 < done < total or elapsed < ANNOUNCE_AFTER:
+    duration = time.monotonic() - start
+    if not 0 < count < total or duration < ANNOUNCE_AFTER:
         return ""
-    return f", about {_format_duration(elapsed * (total - done) / done)} left"
+    return f", about {_format_duration(duration * (total - count) / count)} left"
+
+
+def spell_time(seconds: float) -> str:
+    """Return an estimated time in a rounded form with a suitable unit.
+
+    >>> spell_time(5400), spell_time(42), spell_time(0.2)
+    ('1.5 h', '42 s', '1 s')
+    """
+    if seconds > 1000 * DAY:
+        return "more than 1000 days"
+    for size, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= 1.5 * size or (size == HOUR and seconds >= size):
+            return f"{seconds / size:.2g} {name}"
+    return f"{max(1, round(seconds))} s"
 
 
 def _format_duration(seconds: float) -> str:
@@ -169,20 +182,16 @@ def _format_duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{remaining_seconds:02d}" if hours else f"{minutes}:{remaining_seconds:02d}"
 
 
-def _plain_reporter(quiet: bool) -> Callable[[str], None]:
+def _plain_reporter(announcement: Announcement) -> Callable[[str], None]:
     """Return a function that prints plain lines with the elapsed time, at most one per PLAIN_INTERVAL."""
-    started = last = time.monotonic() if _current is None else _current.started
-    name, terminal = (
-        ("separatrix", on_stderr(quiet)) if _current is None else (_current.command, _current.console)
-    )
+    last = announcement.start
 
     def tell(text: str) -> None:
         nonlocal last
-        say_now()
+        announcement.say()
         now = time.monotonic()
         if now - last >= PLAIN_INTERVAL:
             last = now
-            line = f"{name}: {_format_duration(now - started)} {text}"
-            terminal.print(line, markup=False, highlight=False, soft_wrap=True)
+            announcement.line(f"{_format_duration(now - announcement.start)} {text}")
 
     return tell

@@ -2,84 +2,78 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from separatrix.cli.learn import notify_unless, run_progress
 from separatrix.cli.progress import announced
-from separatrix.cli.sweep import progress
-from separatrix.cli.terminal import console, escape, new_table, show
+from separatrix.cli.terminal import console, escape, new_table, print_lines, show
 
 if TYPE_CHECKING:
     from separatrix.analysis.evidence.published import ReproducedNumber, ReproductionLedger
 
-COLOURS = {"agrees": "green", "differs": "red", "other setting": "yellow", "not computed": "dim"}
-FEW = 3
-"""So many entries are told in full."""
+VERDICT_COLOURS = {"agrees": "green", "differs": "red", "other setting": "yellow", "not computed": "dim"}
+MAX_DETAILED_ENTRIES = 3
+"""Entries that are shown with all details."""
 
 
-def published(
-    words: Sequence[str], how: Mapping[str, Any], out: Path | None, as_json: bool, options: set[str]
+def reproduce_published(
+    words: Sequence[str], run_options: Mapping[str, Any], out: Path | None, as_json: bool, options: set[str]
 ) -> None:
-    """Measure published numbers, by the names among the words, and print them beside ours."""
+    """Measure the published numbers that are named among the words, and print them beside ours."""
     from separatrix.analysis.evidence.reproductions import measure_published
     from separatrix.core.parameters import read_words
     from separatrix.pages.learned import page
     from separatrix.pages.learned.published import published_section, published_table
 
     names = [name for word in words if "=" not in word for name in word.split(",") if name]
-    given = read_words([word for word in words if "=" in word], options=options)
-
-    def say(told: str) -> None:
-        if not as_json:
-            print(f"separatrix: {told}", file=sys.stderr, flush=True)
-
-    with announced("learn", _cost(names), as_json), progress(as_json, "runs") as bar:
-        found = measure_published(names, given, **how, tell=bar.tell, hear=bar.hear, say=say)
+    parameters = read_words([word for word in words if "=" in word], options=options)
+    with announced("learn", _describe_cost(names), as_json), run_progress(as_json) as reporters:
+        ledger = measure_published(names, parameters, **run_options, **reporters, say=notify_unless(as_json))
     if out is not None:
         command = " ".join(("separatrix learn --published", *words))
-        sections = [published_section(found)]
-        text = partial(published_table, found)
-        page.write("Published numbers, measured here", (), command, out, found.as_json(), sections, text)
-    show(found, as_json, lambda: _view(found))
+        sections = [published_section(ledger)]
+        text = partial(published_table, ledger)
+        page.write("Published numbers, measured here", (), command, out, ledger.as_json(), sections, text)
+    show(ledger, as_json, lambda: _view(ledger))
 
 
-def _cost(names: Sequence[str]) -> str:
-    """What is done, and what it takes."""
+def _describe_cost(names: Sequence[str]) -> str:
+    """Return the number of entries and their time."""
     from separatrix.analysis.evidence.published import published_named
 
     entries = published_named(list(names))
-    each = {entry.learn: entry.seconds for entry in entries if entry.learn}
+    # Entries that name the same command share its runs, which are computed once.
+    seconds = {entry.learn: entry.seconds for entry in entries if entry.learn}
     count = "1 published number" if len(entries) == 1 else f"{len(entries)} published numbers"
-    return f"{count}, about {sum(each.values()):,} CPU seconds; stored runs take none"
+    return f"{count}, about {sum(seconds.values()):,} CPU seconds; stored runs take none"
 
 
-def _view(found: ReproductionLedger) -> None:
-    """Print the ledger: a line for each, and of few all that is known."""
+def _view(ledger: ReproductionLedger) -> None:
+    """Print one row for each entry, and the details of a few entries or a summary of many."""
     from separatrix.analysis.evidence.published import RULE
     from separatrix.pages.learned.published import interval_text, number_text
 
-    out = console()
     table = new_table("entry", "published", "ours", "verdict", pad_edge=False)
-    for entry in found.entries:
-        word, colour = entry.verdict.value, COLOURS[entry.verdict.value]
+    for entry in ledger.entries:
+        word, colour = entry.verdict.value, VERDICT_COLOURS[entry.verdict.value]
         cells = entry.name, number_text(entry.published), interval_text(entry)
         table.add_row(*map(escape, cells), f"[{colour}]{word}[/]")
-    out.print(table)
-    if len(found.entries) <= FEW:
-        for entry in found.entries:
-            _whole(entry)
+    console().print(table)
+    if len(ledger.entries) <= MAX_DETAILED_ENTRIES:
+        for entry in ledger.entries:
+            _print_details(entry)
         return
-    counted = ", ".join(f"{count} {word}" for word, count in found.counts.items() if count)
-    out.print(f"{len(found.entries)} published numbers: {counted}.")
-    out.print(RULE, style="dim")
-    out.print("settings and what differs: separatrix learn --published NAME, or list published", style="dim")
+    counts = ", ".join(f"{count} {word}" for word, count in ledger.counts.items() if count)
+    console().print(f"{len(ledger.entries)} published numbers: {counts}.")
+    hint = "settings and what differs: separatrix learn --published NAME, or list published"
+    print_lines([RULE, hint], "dim")
 
 
-def _whole(entry: ReproducedNumber) -> None:
-    """Print all that is known of one entry."""
+def _print_details(entry: ReproducedNumber) -> None:
+    """Print the statement, its source, the verdict and the setting of one entry."""
     out = console()
     out.print(f"[bold]{escape(entry.name)}[/]  {escape(entry.states)} [dim]({escape(entry.source)})[/]")
     out.print(f"  {entry.verdict.value}: {escape(entry.why)}")

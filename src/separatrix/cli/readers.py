@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import (
-    AsJson,
-    ConstructionName,
-    DeltaOption,
-    MechanismName,
-    Words,
-    in_order,
-    read_parameters,
-)
+from separatrix.cli import options
 from separatrix.cli.progress import announced, working
-from separatrix.cli.terminal import console, escape, new_table, show
+from separatrix.cli.terminal import console, escape, new_table, print_lines, show
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 
@@ -26,7 +18,7 @@ if TYPE_CHECKING:
 
     from separatrix.exact.verdicts import Readers
 
-COLOURS = {
+WORD_COLOURS = {
     "can": "green",
     "cannot": "red",
     "not with this reader": "yellow",
@@ -40,10 +32,10 @@ ANNOUNCEMENT = "the fixed reader, its best threshold, a linear one; seconds to m
 
 
 def readers(
-    construction: ConstructionName,
-    mechanism: MechanismName,
-    words: Words = None,
-    delta: DeltaOption = "0.01",
+    construction: options.ConstructionName,
+    mechanism: options.MechanismName,
+    words: options.Words = None,
+    delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +43,7 @@ def readers(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare the fixed reader with better readers.
 
@@ -68,8 +60,7 @@ def readers(
     from separatrix.exact.engines import Sampling
     from separatrix.exact.verdicts import readers as run
 
-    construction, mechanism = in_order(construction, mechanism)
-    parameters = read_parameters(readers, construction, words)
+    construction, mechanism, parameters = options.read_question(readers, construction, mechanism, words)
     with announced("readers", ANNOUNCEMENT, as_json), working(as_json) as tell:
         result = run(
             *(construction, mechanism, parameters),
@@ -87,53 +78,43 @@ def _view(result: Readers) -> None:
 
     out, word = console(), result.verdict.word
     name = f"{escape(result.mechanism.spelled)} on {result.construction.name}"
-    out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
+    out.print(f"{name}: [bold {WORD_COLOURS[word]}]{word}[/]")
     out.print(_table(result))
     for statement in result.statements:
         subject = escape(f"{statement.readers}; {statement.evidence}")
-        out.print(f"[{COLOURS[statement.word]}]{statement.word}[/]: {subject}")
-    out.print(escape(result.sentence))
-    if text := defaults_sentence(result.fixed.taken):
-        out.print(text, markup=False)
+        out.print(f"[{WORD_COLOURS[statement.word]}]{statement.word}[/]: {subject}")
+    print_lines([result.sentence, defaults_sentence(result.fixed.taken)])
 
 
 def _table(result: Readers) -> Table:
     from separatrix.exact.verdicts.verdict import chance_of
 
-    table = new_table()
     outcome, threshold, linear = result.fixed.outcome, result.threshold, result.linear
-    tau = Fraction(result.construction.parameters.complete_values()["tau"])
-    table.add_row(
-        "fixed reader",
-        f"{chance_of(outcome)}, {result.fixed.word} (m {result.construction.m}, tau {_number(tau)}; "
-        f"{outcome.engine})",
-    )
-    if threshold is None:
-        table.add_row("best threshold", "the signs have too many states to tune it")
-    else:
-        chance = chance_of(threshold.outcome)
-        table.add_row(
-            "best threshold", f"{chance} at tau {_number(threshold.tau)} ({threshold.outcome.engine})"
-        )
-    if linear is None:
-        table.add_row("best linear reader", "none found")
-    else:
+    tau = _number(Fraction(result.construction.parameters.complete_values()["tau"]))
+    setting = f"m {result.construction.m}, tau {tau}"
+    rows = {
+        "fixed reader": f"{chance_of(outcome)}, {result.fixed.word} ({setting}; {outcome.engine})",
+        "best threshold": "the signs have too many states to tune it",
+        "best linear reader": "none found",
+    }
+    if threshold is not None:
+        chance, engine = chance_of(threshold.outcome), threshold.outcome.engine
+        rows["best threshold"] = f"{chance} at tau {_number(threshold.tau)} ({engine})"
+    if linear is not None:
         check = "verified" if linear.verified else "not verified"
-        table.add_row("best linear reader", f"gap {for_people(linear.witness.gap)} for |w| = 1, {check}")
+        rows["best linear reader"] = f"gap {for_people(linear.witness.gap)} for |w| = 1, {check}"
         weights = linear.weights()
         text = ", ".join(f"{span}: {_number(w)}" for span, w in weights[:MAX_SHOWN_WEIGHTS])
         more = f", and {len(weights) - MAX_SHOWN_WEIGHTS} more" if len(weights) > MAX_SHOWN_WEIGHTS else ""
-        table.add_row("  weights of features", escape(text + more))
-        theta = _number(linear.witness.threshold)
-        table.add_row("  fires", f"on D{linear.witness.fires_on}, above {theta}")
+        rows["  weights of features"] = escape(text + more)
+        rows["  fires"] = f"on D{linear.witness.fires_on}, above {_number(linear.witness.threshold)}"
     if result.auc is not None:
         best, probe = _format_value(result.auc.best_linear), _format_value(result.auc.probe)
-        table.add_row(
-            f"AUC at sd {_format_value(result.auc.noise)}", f"best linear reader {best}; probe {probe}"
-        )
-    table.add_row("outputs differ, in ulps", _formats(result, "same"))
-    table.add_row("probe, stored alone", _formats(result, "same_probe"))
-    return table
+        rows[f"AUC at sd {_format_value(result.auc.noise)}"] = f"best linear reader {best}; probe {probe}"
+    rows["outputs differ, in ulps"] = _formats(result, "same")
+    # The probe alone can be lost where the whole output is not: it is one number, rounded by itself.
+    rows["probe, stored alone"] = _formats(result, "same_probe")
+    return new_table(rows=rows.items())
 
 
 def _format_value(value: float | None) -> str:

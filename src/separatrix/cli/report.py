@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import HERE, AsJson, StoreUrl, secret
+from separatrix.cli import options
 from separatrix.cli.progress import announced
-from separatrix.cli.terminal import console, new_table, plain, show, warn_of
+from separatrix.cli.terminal import console, new_table, plain, print_lines, show, warn_of
 from separatrix.core.secrets import Secret
 
 if TYPE_CHECKING:
     from separatrix.sweeps.store.compare import Change, Comparison, StoreReport, SweepAnswer
 
-MOST_ROWS = 12
+MAX_CHANGES = 12
+"""Changed cells that are printed."""
 
 
 def report(
-    url: StoreUrl = HERE,
-    sweep: Annotated[
-        str | None, typer.Option(help="Name or number; the newest sweep if none is named.")
-    ] = None,
+    url: options.StoreUrl = options.HERE,
+    sweep: Annotated[str | None, typer.Option(help="Name or number (default: the newest sweep).")] = None,
     against: Annotated[str | None, typer.Option(help="Name or number of a sweep to compare it with.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the page and the tables.")] = Path("report"),
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """A page about a sweep: curves, maps, mechanisms.
 
@@ -44,39 +43,39 @@ def report(
     store = open_store(url)
     numbers = [None if name is None else store.find_sweep(name) for name in (sweep, against)]
     with announced("report", f"curves, maps and tables of the cells in {out}; seconds to a minute", as_json):
-        made = write_report(store, out, *numbers)
-    show(made, as_json, lambda: _view(made))
-    warn_of(made.damaged)
+        result = write_report(store, out, *numbers)
+    show(result, as_json, lambda: _view(result))
+    warn_of(result.damaged)
 
 
-def _view(made: StoreReport) -> None:
-    """Print where the page is, and what it is about."""
-    to = console()
-    what = "all stored cells" if made.sweep is None else f"sweep {made.name}, number {made.sweep}"
-    counts = ", ".join(f"{count:,} {ended}" for ended, count in made.cells.items()) or "no finished cells"
-    to.print(f"{plain(what)}: {plain(counts)}")
-    if made.comparison is not None:
-        to.print(_counts(made.comparison), markup=False)
-    to.print(f"page: {made.page}", markup=False, soft_wrap=True)
-    to.print(f"tables: {', '.join(map(str, made.tables))}", markup=False, soft_wrap=True)
-
-
-def _counts(found: Comparison) -> str:
-    return (
-        f"compared: {found.same:,} the same, {found.other_verdict:,} with another verdict, "
-        f"{found.other_probability:,} with another P, {found.only_one:,} new, {found.only_other:,} gone"
-    )
+def _view(result: StoreReport) -> None:
+    """Print the path of the page, and the cells that it is about."""
+    out, comparison = console(), result.comparison
+    cells = "all stored cells" if result.sweep is None else f"sweep {result.name}, number {result.sweep}"
+    counts = ", ".join(f"{count:,} {status}" for status, count in result.cells.items())
+    out.print(f"{plain(cells)}: {plain(counts or 'no finished cells')}")
+    if comparison is not None:
+        out.print(
+            f"compared: {comparison.same:,} the same, {comparison.other_verdict:,} with another verdict, "
+            f"{comparison.other_probability:,} with another P, {comparison.only_one:,} new, "
+            f"{comparison.only_other:,} gone",
+            markup=False,
+        )
+    out.print(f"page: {result.page}", markup=False, soft_wrap=True)
+    out.print(f"tables: {', '.join(map(str, result.tables))}", markup=False, soft_wrap=True)
 
 
 def compare(
     one: Annotated[str, typer.Argument(help="Name or number of a sweep.")],
     other: Annotated[str, typer.Argument(help="Name or number of the sweep to compare it with.")],
-    url: StoreUrl = HERE,
+    url: options.StoreUrl = options.HERE,
     other_url: Annotated[
         Secret | None,
-        typer.Option("--other-store", parser=secret, metavar="URL", help="Where OTHER is, if elsewhere."),
+        typer.Option(
+            "--other-store", parser=options.secret, metavar="URL", help="The store of OTHER, if another."
+        ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """What changed from one sweep to another.
 
@@ -92,55 +91,51 @@ def compare(
     from separatrix.sweeps.store.compare import compare_sweeps
 
     store = open_store(url)
-    compared = compare_sweeps(store, one, other, None if other_url is None else open_store(other_url))
-    names = (compared.one, compared.other)
-    show(compared, as_json, lambda: _comparison_view(compared.comparison, names))
-    for damaged in compared.damaged:
-        warn_of(damaged.damage)
-    raise typer.Exit(0 if compared.comparison.identical else 1)
+    sweeps = compare_sweeps(store, one, other, None if other_url is None else open_store(other_url))
+    show(sweeps, as_json, lambda: _view_comparison(sweeps.comparison, (sweeps.one, sweeps.other)))
+    for damaged_store in sweeps.damaged:
+        warn_of(damaged_store.damage)
+    raise typer.Exit(0 if sweeps.comparison.identical else 1)
 
 
-def _comparison_view(found: Comparison, names: tuple[str, str]) -> None:
-    """Print what changed, the largest changes first."""
-    to = console()
-    same = "[green]the same cells, the same answers[/]" if found.identical else "[yellow]they differ[/]"
-    to.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{same}[/]")
-    counts = new_table()
-    for term, count in (
-        ("the same answer", found.same),
-        ("another verdict", found.other_verdict),
-        ("another P", found.other_probability),
-        (f"only in {names[0]}", found.only_one),
-        (f"only in {names[1]}", found.only_other),
-    ):
-        counts.add_row(plain(term), f"{count:,}")
-    to.print(counts)
-    shown = found.largest[:MOST_ROWS]
-    if not shown:
+def _view_comparison(comparison: Comparison, names: tuple[str, str]) -> None:
+    """Print the numbers of equal and different cells, and the largest changes."""
+    out, is_same = console(), comparison.identical
+    verdict = "[green]the same cells, the same answers[/]" if is_same else "[yellow]they differ[/]"
+    out.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{verdict}[/]")
+    counts = {
+        "the same answer": comparison.same,
+        "another verdict": comparison.other_verdict,
+        "another P": comparison.other_probability,
+        f"only in {names[0]}": comparison.only_one,
+        f"only in {names[1]}": comparison.only_other,
+    }
+    out.print(new_table(rows=((plain(term), f"{count:,}") for term, count in counts.items())))
+    changes, common = comparison.largest[:MAX_CHANGES], comparison.common
+    if not changes:
         return
-    common = found.common
     if common:
-        to.print(f"in all of these: {plain(_words(common))}", style="dim")
-    table = new_table("cell", plain(names[0]), plain(names[1]))
-    for change in shown:
-        table.add_row(_cell(change, common), _answer(change.one), _answer(change.other))
-    to.print(table)
-    if found.changed > len(shown):
-        to.print(f"and {found.changed - len(shown):,} more; --json has the largest hundred", style="dim")
+        out.print(f"in all of these: {plain(_spell(common))}", style="dim")
+    rows = ((_cell(change, common), _answer(change.one), _answer(change.other)) for change in changes)
+    out.print(new_table("cell", plain(names[0]), plain(names[1]), rows=rows))
+    if comparison.changed > len(changes):
+        remaining = comparison.changed - len(changes)
+        print_lines([f"and {remaining:,} more; --json has the largest hundred"], "dim")
 
 
 def _cell(change: Change, common: Mapping[str, str]) -> str:
-    own = {name: value for name, value in change.request.items() if name not in common}
-    return f"{plain(change.mechanism)} on {plain(change.construction)}\n[dim]{plain(_words(own))}[/]"
+    # Settings that all of these cells share stand above the table; here they would hide the difference.
+    settings = {name: value for name, value in change.request.items() if name not in common}
+    return f"{plain(change.mechanism)} on {plain(change.construction)}\n[dim]{plain(_spell(settings))}[/]"
 
 
-def _words(asked: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in asked.items())
+def _spell(settings: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _answer(answer: SweepAnswer) -> str:
     word = plain(answer.word)
     if answer.distinguish is None or answer.low is None or answer.high is None:
         return word
-    known = "exact" if answer.low == answer.high else f"in [{answer.low:.3g}, {answer.high:.3g}]"
-    return f"{word}\n[dim]P = {answer.distinguish:.4g}\n{plain(known)}[/]"
+    interval = "exact" if answer.low == answer.high else f"in [{answer.low:.3g}, {answer.high:.3g}]"
+    return f"{word}\n[dim]P = {answer.distinguish:.4g}\n{plain(interval)}[/]"

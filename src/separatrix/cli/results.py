@@ -11,10 +11,9 @@ import typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.streams import answer_stream
-from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, plain, warn_of
+from separatrix.cli.terminal import COLOURS, console, format_cell_count, new_table, plain, warn_of
 
 if TYPE_CHECKING:
-    import polars as pl
     from rich.console import Console
     from rich.table import Table
 
@@ -62,9 +61,8 @@ def results(
     from separatrix.sweeps.store.export import ENDINGS, write
     from separatrix.sweeps.store.frame import require_known
 
-    formats = [
-        ending for ending, is_set in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if is_set
-    ]
+    flags = zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True)
+    formats = [ending for ending, is_set in flags if is_set]
     if len(formats) + (out is not None) > 1:
         raise UsageError("choose one of --csv, --json, --parquet and --out")
     if limit is not None and limit < 1:
@@ -73,12 +71,12 @@ def results(
         raise UsageError("Parquet is not for terminals; write --out results.parquet")
     if out is not None:
         require_writable(out, ENDINGS)
-    wanted = read_filter(read_words(words or []), kind)
+    conditions = read_filter(read_words(words or []), kind)
     source = open_store(store)
     number = None if sweep is None else source.find_sweep(sweep)
-    with select_cells(source, wanted, number, limit) as selection:
-        if selection.count == 0:
-            require_known(source, wanted)
+    with select_cells(source, conditions, number, limit) as selection:
+        if selection.count == 0:  # an empty answer may be a misspelled name
+            require_known(source, conditions)
         if out is not None:
             with whole_file(out) as file:
                 write(selection, out.suffix, file)
@@ -87,23 +85,23 @@ def results(
             write(selection, formats[0], answer_stream().buffer)
         else:
             _view(selection, limit)
+    # Last, since the warning ends the command with exit code 1.
     warn_of(selection.damage)
 
 
 def _view(selection: Selection, limit: int | None) -> None:
     """Print the first cells as a table, and a summary of all."""
+    import polars as pl
+
     out = console()
     if selection.count == 0:
         out.print("no stored cell matches")
         return
-    counts = ", ".join(
-        f"{count:,} [{COLOURS.get(word, 'red')}]{plain(word)}[/]"
-        for word, count in selection.words.most_common()
-    )
+    counts = ", ".join(f"{count:,} {_colour(word)}" for word, count in selection.words.most_common())
     more = " (there may be more: --limit)" if selection.count == limit else ""
-    out.print(f"{counted_cells(selection.count)}{more}: {counts}")
+    out.print(f"{format_cell_count(selection.count)}{more}: {counts}")
     size = limit or MAX_ROWS
-    table = _read_first(selection, size)
+    table = pl.concat(selection.frames(size))
     spreads = {column: selection.spreads[name] for column, name in selection.parameters.items()}
     spreads |= {"seed": selection.seeds} if "seed" in table else {}
     varying = [
@@ -127,21 +125,14 @@ def _view(selection: Selection, limit: int | None) -> None:
         out.print(f"… and {selection.count - size:,} more: --limit, --csv, --json or --out has them")
 
 
-def _read_first(selection: Selection, size: int) -> pl.DataFrame:
-    """The first cells of a selection."""
-    import polars as pl
-
-    return pl.concat(selection.frames(size))
-
-
 def _make_verdict_table(rows: Iterable[Row], names: Sequence[str]) -> Table:
     table = new_table(*map(plain, (*names, "verdict", "P", "engine")), gap=1)
     for row in rows:
         word = row["verdict"] or row["status"]
         table.add_row(
             *("" if row[name] is None else _format(row[name]) for name in names),
-            f"[{COLOURS.get(word, 'red')}]{plain(word)}[/]",
-            _format_probability(row) if row["verdict"] else plain(_shorten(row["message"] or "")),
+            _colour(word),
+            _format_probability(row) if row["verdict"] else plain(_cut(row["message"] or "")),
             plain(row["engine"] or ""),
         )
     return table
@@ -149,6 +140,7 @@ def _make_verdict_table(rows: Iterable[Row], names: Sequence[str]) -> Table:
 
 def _print_work(out: Console, rows: Iterable[Row], names: Sequence[str]) -> None:
     """Print work that is no verdict; numbers are not cut, and columns without room are named below."""
+    # Widths follow from the cells, so all rows are formatted before the columns are chosen.
     lines = [{name: "" if row[name] is None else _format(row[name], 4) for name in names} for row in rows]
     titles = {name: plain(name).replace("validation", "valid.").replace("_", " ") for name in names}
     room, columns, table = out.width, list[str](), new_table(gap=1)
@@ -164,16 +156,20 @@ def _print_work(out: Console, rows: Iterable[Row], names: Sequence[str]) -> None
     for line in lines:
         table.add_row(*(line[name] for name in columns))
     out.print(table)
-    if hidden := [plain(name) for name in names if name not in columns]:
-        out.print(f"no room for {', '.join(hidden)}: --csv, --json or --out has them", style="dim")
+    if omitted_names := [plain(name) for name in names if name not in columns]:
+        out.print(f"no room for {', '.join(omitted_names)}: --csv, --json or --out has them", style="dim")
 
 
-def _shorten(text: str, limit: int = 40) -> str:
+def _colour(word: str) -> str:
+    return f"[{COLOURS.get(word, 'red')}]{plain(word)}[/]"
+
+
+def _cut(text: str, limit: int = 40) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _format(value: Any, digits: int = 6) -> str:
-    if isinstance(value, int) and abs(value) >= 10**10:
+    if isinstance(value, int) and abs(value) >= 10**10:  # lengths up to 10**18 would widen the column
         return f"{value:.10g}".replace("e+", "e")
     return f"{value:.{digits}g}" if isinstance(value, float) else plain(str(value))
 

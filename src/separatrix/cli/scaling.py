@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.cli import completion
-from separatrix.cli.options import (
-    AsJson,
-    AxisWords,
-    ConfidenceOption,
-    ConstructionName,
-    DrawsOption,
-    EngineName,
-    SeedOption,
-    in_order,
-    read_parameters,
-)
+from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, working
-from separatrix.cli.terminal import console, escape, new_table, show
+from separatrix.cli.terminal import console, escape, group_pairs, new_table, print_lines, show
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 
@@ -30,12 +19,12 @@ if TYPE_CHECKING:
     from separatrix.analysis.laws.quantities import Value
     from separatrix.core.parameters.ranges import Number
 
-COLOURS = {True: "green", False: "yellow", None: "dim"}
+LAW_COLOURS = {True: "green", False: "yellow", None: "dim"}
 MAX_TABLE_ROWS = 20
 
 
 def scaling(
-    construction: ConstructionName,
+    construction: options.ConstructionName,
     mechanisms: Annotated[
         str,
         typer.Argument(
@@ -43,7 +32,7 @@ def scaling(
             autocompletion=completion.mechanisms,
         ),
     ],
-    words: AxisWords = None,
+    words: options.AxisWords = None,
     of: Annotated[
         str,
         typer.Option(
@@ -51,14 +40,12 @@ def scaling(
             "seconds, peak_bytes, flops or state_bytes."
         ),
     ] = "margin",
-    engine: EngineName = "auto",
-    draws: DrawsOption = 400,
-    seed: SeedOption = 0,
-    confidence: ConfidenceOption = 0.95,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the laws: .html, .png, .pdf, .svg, .csv or .json.")
-    ] = None,
-    as_json: AsJson = False,
+    engine: options.EngineName = "auto",
+    draws: options.DrawsOption = 400,
+    seed: options.SeedOption = 0,
+    confidence: options.ConfidenceOption = 0.95,
+    out: options.Picture = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """How a quantity grows: an exponent, if it is a power law.
 
@@ -73,13 +60,12 @@ def scaling(
     """
     from separatrix.analysis.laws import Scalings
     from separatrix.analysis.laws import scaling as run
-    from separatrix.core.files.writing import require_writable
     from separatrix.exact.engines import Sampling
 
-    construction, mechanisms = in_order(construction, mechanisms)
-    parameters = read_parameters(scaling, construction, words)
+    construction, mechanisms, parameters = options.read_question(scaling, construction, mechanisms, words)
     sampling = Sampling(draws, seed, confidence)
     if out is not None:
+        from separatrix.core.files.writing import require_writable
         from separatrix.pages.scaling import SUFFIXES
 
         require_writable(out, SUFFIXES)
@@ -93,11 +79,9 @@ def scaling(
         command = f"separatrix scaling {construction} {mechanisms} {inputs} --of {of} --out {out.name}"
         _write(out, result.as_json(), command)
     if isinstance(result, Scalings):
-        show(result, as_json, lambda: _print_table(result))
+        show(result, as_json, lambda: _print_table(result), out)
     else:
-        show(result, as_json, lambda: _print_scaling(result))
-    if out is not None and not as_json:
-        console().print(f"written: {escape(str(out))}")
+        show(result, as_json, lambda: _print_scaling(result), out)
 
 
 def _write(out: Path, document: dict[str, Any], command: str) -> None:
@@ -120,7 +104,7 @@ def _print_scaling(result: Scaling) -> None:
     terminal, law, name = console(), result.law, result.parameter
     heading = escape(f"{result.question.label} on {result.question.construction}: {result.quantity}")
     word = {True: "power law", False: "not a power law", None: "cannot tell"}[law.power_law]
-    terminal.print(f"{heading} against {name}: [bold {COLOURS[law.power_law]}]{word}[/]")
+    terminal.print(f"{heading} against {name}: [bold {LAW_COLOURS[law.power_law]}]{word}[/]")
     low, high = law.interval
     slope = f"slope: {for_people(law.exponent, 4)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
     terminal.print(slope if law.power_law is False else f"exponent: {law.exponent_text}", markup=False)
@@ -131,20 +115,19 @@ def _print_scaling(result: Scaling) -> None:
     if result.closed_form is not None:
         form = result.closed_form
         lines += [f"closed form {form.tag}: {form.formula}", f"  in the limit {form.limit}"]
-    for line in lines:
-        terminal.print(line, markup=False)
+    print_lines(lines)
     lengths = ["n used"] if result.lengths_differ else []
     table = new_table(name, *lengths, result.quantity, "local slope")
     values = result.values
+    # A slope belongs to a step between two values; it is printed in the row of the upper one.
     slopes = {_upper_index(values, x): format_slope(slope) for x, slope in law.slopes}
     steps = min(len(values), MAX_TABLE_ROWS) - 1
     for i in sorted({j * (len(values) - 1) // steps for j in range(steps + 1)}):
         n = [str(values[i].n)] if lengths else []
         table.add_row(_format_value(values[i].x), *n, for_people(values[i].y), slopes.get(i, ""))
     terminal.print(table)
-    for line in (f"{result.engine}: {result.evidence}", result.question.reference_remark, result.remark):
-        if line:
-            terminal.print(line.strip(), markup=False)
+    remarks = (f"{result.engine}: {result.evidence}", result.question.reference_remark, result.remark)
+    print_lines(remark.strip() for remark in remarks)
 
 
 def _print_table(result: Scalings) -> None:
@@ -155,26 +138,25 @@ def _print_table(result: Scalings) -> None:
     inputs = " ".join(f"{name}={value}" for name, value in result.parameters.items())
     terminal.print(f"[bold]{result.quantity}[/] on {escape(result.construction)}, {escape(inputs)}")
     table = new_table("mechanism", "exponent", "law", f"{result.parameter} from", "to", "by", gap=1)
-    remarks: dict[str, list[str]] = {}
     for row in result:
         if row.scaling is None:
             table.add_row(escape(row.mechanism), "–", "[dim]not computed[/]")
             continue
         law, values = row.scaling.law, row.scaling.values
         ends = _format_value(values[0].x), _format_value(values[-1].x)
-        word = f"[{COLOURS[law.power_law]}]{law.name}[/]"
+        word = f"[{LAW_COLOURS[law.power_law]}]{law.name}[/]"
         table.add_row(escape(row.mechanism), law.exponent_text, word, *ends, row.scaling.engine)
-        if row.scaling.remark:
-            remarks.setdefault(row.scaling.remark.strip(), []).append(row.mechanism)
     terminal.print(table)
     if any(scaling.law.power_law is False for scaling in result.scalings):
         terminal.print("in brackets: the local slope at the end, where it is not a power law", style="dim")
     for row in result:
         if isinstance(row, NoScaling):
             terminal.print(f"[yellow]{escape(row.mechanism)}[/]: {escape(row.reason)}")
+    remarks = group_pairs((row.scaling.remark.strip(), row.mechanism) for row in result if row.scaling)
     for remark, names in remarks.items():
-        prefix = "" if len(names) == len(result) else f"{', '.join(names)}: "
-        terminal.print(f"{prefix}{remark}", markup=False)
+        if remark:
+            prefix = "" if len(names) == len(result) else f"{', '.join(names)}: "
+            terminal.print(f"{prefix}{remark}", markup=False)
 
 
 def _upper_index(values: Sequence[Value], x: float) -> int:

@@ -145,9 +145,8 @@ def _print_inputs(terminal: Console, finding: InputFinding, x: str, y: str) -> N
     rows = [("query", *map(_vector, pair)) for pair in zip(d0.queries, d1.queries, strict=True)]
     if len(rows) > 1:
         rows = [(f"query {i}", *vectors) for i, (_, *vectors) in enumerate(rows, 1)]
-    rows += [
-        (f"token {i}", *map(_token, pair)) for i, pair in enumerate(zip_longest(d0.groups, d1.groups), 1)
-    ]
+    token_pairs = enumerate(zip_longest(d0.groups, d1.groups), 1)
+    rows += [(f"token {i}", *map(_describe_token, pair)) for i, pair in token_pairs]
     table = new_table("", "D0", "D1")
     for name, before, after in rows:
         table.add_row(name, before, "the same" if before == after else f"[bold]{after}[/]")
@@ -173,7 +172,7 @@ def _vector(vector: Sequence[Fraction | float]) -> str:
     return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
 
-def _token(group: TokenGroup | None) -> str:
+def _describe_token(group: TokenGroup | None) -> str:
     if group is None:
         return "none"
     copies = f"{group.count:,} × " if group.count > 1 else ""

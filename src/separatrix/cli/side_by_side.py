@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from separatrix.cli.terminal import COLOURS, console, escape, new_table
+from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, new_table, print_lines
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people, whole_for_people
 
@@ -19,26 +19,28 @@ GAP = 2
 def view(verdicts: Verdicts) -> None:
     """Print one column per mechanism, split into several tables if the terminal is narrow."""
     from separatrix.constructions.reference import defaults_sentence
+    from separatrix.exact.verdicts.several import name_of
     from separatrix.exact.verdicts.theorem import label_groups
 
     out, first = console(), verdicts.answers[0]
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
     columns = [_column(answer) for answer in verdicts]
     labels = list(dict.fromkeys(label for column in columns for label in column))
-    for group in _groups(columns, max(map(len, labels)), out.width):
+    for group in _split_columns(columns, max(map(len, labels)), out.width):
         table = new_table("", *(escape(column["mechanism"]) for column in group), gap=GAP)
         for label in labels:
             if label != "mechanism" and any(column.get(label) for column in group):
                 table.add_row(label, *(_cell(column.get(label, "")) for column in group))
         out.print(table)
-    for remark, names in _remarks(verdicts):
-        out.print(escape(f"{', '.join(names)}: {remark}"), style="yellow")
-    for sentence_on_theorem in label_groups(_theorem_sentences(verdicts)):
-        out.print(sentence_on_theorem, markup=False)
-    for evidence, names in _evidence(verdicts):
-        out.print(f"{', '.join(names)}: {evidence}", markup=False)
-    if reference := defaults_sentence(first.taken):
-        out.print(reference, markup=False)
+    # Sentences are the same for many mechanisms, so each is printed once with all names.
+    answers = [(answer.mechanism.spelled, answer) for answer in verdicts.answers]
+    remarks = group_pairs((remark, name) for name, answer in answers for remark in answer.remarks)
+    theorem = group_pairs((answer.theorem, name) for name, answer in answers if answer.theorem)
+    evidence = group_pairs((_evidence(answer), name_of(answer)) for answer in verdicts)
+    print_lines((f"{', '.join(names)}: {remark}" for remark, names in remarks.items()), "yellow")
+    print_lines(label_groups(theorem))
+    print_lines(f"{', '.join(names)}: {sentence}" for sentence, names in evidence.items())
+    print_lines([defaults_sentence(first.taken)])
 
 
 def _column(answer: Verdict | RefusedVerdict) -> dict[str, str]:
@@ -62,69 +64,40 @@ def _column(answer: Verdict | RefusedVerdict) -> dict[str, str]:
         f"margin{unit}": for_people(outcome.margin) if finite else "not known",
         "bits": for_people(outcome.bits, 4) if finite else "not known",
         "AUC under that noise": "" if answer.auc is None else for_people(answer.auc),
-        **_lost(answer.formats),
+        **{f"lost in {name} from n": _length(n) for name, n in (answer.formats or {}).items()},
         "engine": outcome.engine,
     }
 
 
-def _lost(formats: Mapping[str, int | None] | None) -> dict[str, str]:
+def _length(n: int | None) -> str:
     from separatrix.exact.verdicts.lost_formats import LARGEST
 
-    return {
-        f"lost in {name} from n": f"none found up to {whole_for_people(LARGEST)}"
-        if n is None
-        else whole_for_people(n)
-        for name, n in (formats or {}).items()
-    }
+    return f"none found up to {whole_for_people(LARGEST)}" if n is None else whole_for_people(n)
 
 
 def _cell(text: str) -> str:
     return f"[bold {COLOURS[text]}]{text}[/]" if text in COLOURS else escape(text)
 
 
-def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterator[Sequence[dict[str, str]]]:
+def _split_columns(
+    columns: Sequence[dict[str, str]], label_width: int, width: int
+) -> Iterator[Sequence[dict[str, str]]]:
     """Split columns into groups that fit next to the row labels; each group has at least one."""
     group: list[dict[str, str]] = []
-    used = label
+    group_width = label_width
     for column in columns:
-        wide = GAP + max(map(len, column.values()))
-        if group and used + wide > width:
+        column_width = GAP + max(map(len, column.values()))
+        if group and group_width + column_width > width:
             yield group
-            group, used = [], label
+            group, group_width = [], label_width
         group.append(column)
-        used += wide
+        group_width += column_width
     yield group
 
 
-def _remarks(verdicts: Verdicts) -> Iterator[tuple[str, list[str]]]:
-    """Yield each remark once, with the mechanisms it applies to."""
-    mechanisms_by_remark: dict[str, list[str]] = {}
-    for answer in verdicts.answers:
-        for remark in answer.remarks:
-            mechanisms_by_remark.setdefault(remark, []).append(answer.mechanism.spelled)
-    yield from mechanisms_by_remark.items()
-
-
-def _theorem_sentences(verdicts: Verdicts) -> dict[str, list[str]]:
-    """Group mechanisms by the sentence about the theorem."""
-    sentences: dict[str, list[str]] = {}
-    for verdict in verdicts.answers:
-        if verdict.theorem:
-            sentences.setdefault(verdict.theorem, []).append(verdict.mechanism.spelled)
-    return sentences
-
-
-def _evidence(verdicts: Verdicts) -> Iterator[tuple[str, list[str]]]:
-    """Yield each description of the evidence once, with the mechanisms it applies to."""
+def _evidence(answer: Verdict | RefusedVerdict) -> str:
     from separatrix.exact.verdicts import RefusedVerdict
-    from separatrix.exact.verdicts.several import name_of
 
-    mechanisms_by_evidence: dict[str, list[str]] = {}
-    for answer in verdicts:
-        evidence = (
-            answer.evidence
-            if isinstance(answer, RefusedVerdict)
-            else f"{answer.outcome.engine}, {answer.outcome.evidence}"
-        )
-        mechanisms_by_evidence.setdefault(evidence, []).append(name_of(answer))
-    yield from mechanisms_by_evidence.items()
+    if isinstance(answer, RefusedVerdict):
+        return answer.evidence
+    return f"{answer.outcome.engine}, {answer.outcome.evidence}"

@@ -19,6 +19,7 @@ def prepare() -> None:
         try:
             os.fstat(number)
         except OSError:
+            # `open` takes the lowest free descriptor, which is `number`; children need it as well.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
@@ -39,6 +40,7 @@ def drop_output() -> None:
 def exit_by_broken_pipe() -> NoReturn:
     """End by SIGPIPE, as other programs do in `separatrix list claims | head -1`."""
     drop_output()
+    # Python ignores SIGPIPE from its start; with the default action the shell sees the usual status 141.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.raise_signal(signal.SIGPIPE)
     raise SystemExit(2)
@@ -67,6 +69,11 @@ def restore_stdout() -> None:
 def answer_stream() -> TextIO:
     """Return the stream for the answer."""
     return _RESERVED[0] if _RESERVED else sys.stdout
+
+
+def notify(message: str) -> None:
+    """Print a line of the program itself on stderr."""
+    print(f"separatrix: {message}", file=sys.stderr, flush=True)
 
 
 _QUEUED: list[str] = []

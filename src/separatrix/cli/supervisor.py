@@ -59,7 +59,7 @@ class ChildState:
     """Time limit of the step; None for no limit."""
     since: float = field(default_factory=time.monotonic)
     """Start of the step (monotonic clock)."""
-    known: dict[str, Any] = field(default_factory=dict)
+    if_interrupted: dict[str, Any] = field(default_factory=dict)
     """The partial answer and the file to write if the command is interrupted."""
     if_dead: dict[str, Any] = field(default_factory=dict)
     """The same, containing CAUSE, for the case that the process dies in this step."""
@@ -73,7 +73,7 @@ class ChildState:
         """
         try:
             fields = json.loads(line)
-            for name in fields.keys() & {"step", "seconds", "known", "if_dead", "code"}:
+            for name in fields.keys() & {"step", "seconds", "if_interrupted", "if_dead", "code"}:
                 setattr(self, name, fields[name])
         except (ValueError, AttributeError):
             return
@@ -94,8 +94,9 @@ def can_supervise(words: Sequence[str]) -> bool:
 def start(words: Sequence[str]) -> None:
     """Fork. The child returns and continues with the command; the parent exits with the child's exit code."""
     reports, channel = os.pipe()
-    parent_lives, parent_end = os.pipe()
+    parent_lives, parent_end = os.pipe()  # never written: it closes when the parent ends, however it does
     sys.stdout.flush()
+    # Blocked until both processes have their handlers; a signal in between would end only one of them.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     child = os.fork()
     if child:
@@ -175,8 +176,9 @@ def _supervise(child: int, reports: int, words: Sequence[str], mask: set[Any]) -
         for line in lines:
             state.update(line)
         if not part:
-            ended, exit_status = os.waitpid(child, 0 if ready else os.WNOHANG)
-            status = exit_status if ended else None
+            # An empty read means that the child closed the pipe, so it is ending; a timeout means nothing.
+            process, exit_status = os.waitpid(child, 0 if ready else os.WNOHANG)
+            status = exit_status if process else None
         patient = bool(words) and words[0] in PATIENT
         overdue = signals and not patient and time.monotonic() - signals[0][1] > GRACE
         late = late or (state.is_late and state.code is None and not signals)
@@ -194,11 +196,12 @@ def _end(
     if -code == signal.SIGPIPE:
         streams.exit_by_broken_pipe()
     if signal_number is not None:
-        _show(state.known, "")
+        _show(state.if_interrupted, "")
         if signal_number == signal.SIGINT and code < 0:  # a child that exited by itself has printed this
             print("separatrix: interrupted", file=sys.stderr, flush=True)
         sys.exit(BY_SIGNAL + signal_number)
     if -code in STOPPING:
+        # Somebody stopped the child alone; the shell should see the same signal.
         signal.signal(-code, signal.SIG_DFL)
         signal.raise_signal(-code)
     cause, remedy = _cause(code, state.seconds if late else None)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.cli.options import DEFAULT, HERE, AsJson, StoreUrl
-from separatrix.cli.progress import on_stderr
-from separatrix.cli.terminal import console, counted_cells, escape, new_table, show
+from separatrix.cli import options
+from separatrix.cli.progress import on_stderr, spell_time
+from separatrix.cli.streams import notify
+from separatrix.cli.terminal import console, escape, format_cell_count, group_pairs, new_table, show
 from separatrix.core.interrupts import exit_code
 
 if TYPE_CHECKING:
@@ -26,20 +27,15 @@ RATE_SECONDS = 60.0
 """Seconds over which the rate is measured."""
 LINE_SECONDS = 30.0
 """Seconds between two lines if stderr is not a terminal."""
-MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def sweep(
     plan: Annotated[
         str, typer.Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")
     ],
-    store: StoreUrl = HERE,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of processes on this machine (default: one per core).")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
-    ] = None,
+    store: options.StoreUrl = options.HERE,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the cells and estimate the time.")
     ] = False,
@@ -52,15 +48,9 @@ def sweep(
         float,
         typer.Option(metavar="SECONDS", help="Give up a store that does not respond for so long."),
     ] = 60.0,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(help="A mechanism of your own, module:attribute, that the plan may load."),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Device of training runs: cuda, cuda:1, mps. Tested on cpu only."),
-    ] = None,
-    as_json: AsJson = False,
+    allow: options.Allow = None,
+    device: options.Device = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compute and store the cells of a plan.
 
@@ -87,8 +77,8 @@ def sweep(
             closing(executor_for(workers, scheduler, cell_timeout, work.threads)) as executor,
             on_stderr(as_json).status("looking up the cells, and trying some"),
         ):
-            estimated = estimate(work, target, executor, address.shown, retry_failed)
-        show(estimated, as_json, lambda: _print_estimate(work, estimated))
+            expected = estimate(work, target, executor, address.shown, retry_failed)
+        show(expected, as_json, lambda: _print_estimate(work, expected))
         return
     with progress(as_json) as bar:
         result = run(
@@ -104,20 +94,6 @@ def sweep(
         )
     show(result, as_json, lambda: _print_result(work, result))
     raise typer.Exit(exit_code() if result.stopped else 1 if result.failed or result.failed_before else 0)
-
-
-def spell_time(seconds: float) -> str:
-    """Return a time in seconds in a rounded form with a suitable unit.
-
-    >>> spell_time(5400), spell_time(42), spell_time(0.2)
-    ('1.5 h', '42 s', '1 s')
-    """
-    if seconds > 1000 * DAY:
-        return "more than 1000 days"
-    for size, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
-        if seconds >= 1.5 * size or (size == HOUR and seconds >= size):
-            return f"{seconds / size:.2g} {name}"
-    return f"{max(1, round(seconds))} s"
 
 
 class Bar:
@@ -147,27 +123,26 @@ class Bar:
             )
         elif time.monotonic() - self._last_line > LINE_SECONDS:
             self._last_line = time.monotonic()
-            counted = f"{so_far.finished:,} of {so_far.total:,} {self._noun}, {so_far.failed:,} failed"
-            print(
-                "separatrix: " + ", ".join(filter(None, (counted, others, pace))), file=sys.stderr, flush=True
-            )
+            counts = f"{so_far.finished:,} of {so_far.total:,} {self._noun}, {so_far.failed:,} failed"
+            notify(", ".join(filter(None, (counts, others, pace))))
 
     def hear(self) -> None:
         """Show that a stop was requested."""
         self._is_stopping = True
-        text = "finishing the cells that are being computed; Ctrl-C again drops them"
-        print(f"\nseparatrix: {text}", file=sys.stderr, flush=True)
+        print(file=sys.stderr)  # ends the line of the bar, or the ^C of the terminal
+        notify("finishing the cells that are being computed; Ctrl-C again drops them")
 
     def _pace(self, so_far: Progress) -> str:
-        """The recent rate: cells of one part may cost a thousand times those of another."""
-        computed, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
-        if computed:
-            self._counts.append((now, computed))
+        """Describe the recent rate and the remaining time at this rate."""
+        # Cells of one part may cost a thousand times those of another, so older cells predict nothing.
+        count, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
+        if count:
+            self._counts.append((now, count))
         while len(self._counts) > 2 and now - self._counts[0][0] > RATE_SECONDS:
             self._counts.popleft()
-        if not self._counts or computed <= self._counts[0][1]:
+        if not self._counts or count <= self._counts[0][1]:
             return ""
-        rate = (computed - self._counts[0][1]) / max(now - self._counts[0][0], 1e-9)
+        rate = (count - self._counts[0][1]) / max(now - self._counts[0][0], 1e-9)
         remaining = spell_time((so_far.total - so_far.finished) / rate)
         return f"{rate:.3g}/s, {remaining} left at this rate"
 
@@ -193,12 +168,12 @@ def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
 def _print_result(plan: Plan, result: Progress) -> None:
     """Print the result of a sweep, and the next command."""
     out = console()
-    computed = result.done + result.refused + result.failed
+    computed_count = result.done + result.refused + result.failed
     word = "[yellow]interrupted[/]" if result.stopped else "[green]finished[/]"
     out.print(
         f"[bold]{escape(plan.name)}[/] {word}: {result.finished:,} of {result.total:,} cells are stored"
     )
-    out.print(f"  {computed:,} computed now, {result.kept:,} were stored already")
+    out.print(f"  {computed_count:,} computed now, {result.kept:,} were stored already")
     for count, line in (
         (result.shared, "{:,} were computed by another sweep meanwhile"),
         (result.elsewhere, _describe_elsewhere(result.elsewhere)),
@@ -214,7 +189,7 @@ def _print_result(plan: Plan, result: Progress) -> None:
     if result.stopped:
         out.print("to continue: repeat the command")
     else:
-        option = "" if result.store == DEFAULT else f" --store {shlex.quote(result.store)}"
+        option = "" if result.store == options.DEFAULT else f" --store {shlex.quote(result.store)}"
         out.print(f"look at it: separatrix results{escape(option)} --sweep {result.number}", soft_wrap=True)
 
 
@@ -222,13 +197,11 @@ def _print_estimate(plan: Plan, estimate: Estimate) -> None:
     """Print the estimate for a sweep."""
     out = console()
     twice = estimate.cells - estimate.different
-    repeated = f", {twice:,} of them named twice" if twice else ""
+    repetitions = f", {twice:,} of them named twice" if twice else ""
     parts = "1 part" if len(plan.parts) == 1 else f"{len(plan.parts)} parts"
-    out.print(f"[bold]{escape(plan.name)}[/]: {counted_cells(estimate.cells)} in {parts}{repeated}")
-    table = new_table()
-    for part in plan.parts:
-        table.add_row(escape(part.name), f"{part.count:,}", *map(escape, part.summary))
-    out.print(table)
+    out.print(f"[bold]{escape(plan.name)}[/]: {format_cell_count(estimate.cells)} in {parts}{repetitions}")
+    rows = ((escape(part.name), f"{part.count:,}", *map(escape, part.summary)) for part in plan.parts)
+    out.print(new_table(rows=rows))
     _print_defaults(plan)
     out.print(f"{estimate.stored:,} stored, {estimate.missing:,} to compute")
     if estimate.missing:
@@ -241,10 +214,11 @@ def _print_defaults(plan: Plan) -> None:
     """Print the parameters that come from a reference point, and the parts of the plan without them."""
     from separatrix.constructions.reference import describe_defaults
 
-    parts: dict[str, list[str]] = {}
-    for part, constructions in plan.reference_defaults.items():
-        for construction, values in constructions.items():
-            parts.setdefault(f"{construction}: {describe_defaults(values)}", []).append(part)
+    parts = group_pairs(
+        (f"{construction}: {describe_defaults(values)}", part)
+        for part, constructions in plan.reference_defaults.items()
+        for construction, values in constructions.items()
+    )
     for line, names in parts.items():
         suffix = "" if len(names) == len(plan.parts) else f" (in {', '.join(names)})"
         console().print(f"{line}{suffix}", markup=False)
@@ -262,4 +236,4 @@ def _describe_basis(basis: CostBasis) -> str:
 
 def _describe_elsewhere(cells: int) -> str:
     verb = "is" if cells == 1 else "are"
-    return f"{counted_cells(cells)} {verb} being computed by another sweep" if cells else ""
+    return f"{format_cell_count(cells)} {verb} being computed by another sweep" if cells else ""

@@ -32,8 +32,8 @@ class NumberTable(Table):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table, or one block per row if it is too wide."""
         cells = [[_text(console, cell) for cell in self._cells(column)] for column in self.columns]
-        between = self._gap * (len(cells) if self.pad_edge else max(0, len(cells) - 1))
-        widths = _fitted_widths(cells, self.columns, options.max_width - between)
+        gaps = self._gap * (len(cells) if self.pad_edge else max(0, len(cells) - 1))
+        widths = _fitted_widths(cells, self.columns, options.max_width - gaps)
         if widths is None:
             yield from self._render_blocks(cells)
             return
@@ -91,6 +91,7 @@ def _fitted_widths(
             reducible = [i for i, width in enumerate(widths) if width > max(1, minimum[i])]
             if not reducible:
                 break
+            # Always the widest by one, so that wide columns end up equally wide.
             widths[max(reducible, key=lambda i: widths[i])] -= 1
         if sum(widths) <= room:
             return widths

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from typer import Exit
 
-from separatrix.cli.streams import answer_stream
+from separatrix.cli.streams import answer_stream, notify
 from separatrix.core.numbers.json import json_text
 from separatrix.core.numbers.printable import visible
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from separatrix.sweeps.store import Damage
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 COLOURS = {
     "distinguishes": "green",
@@ -32,16 +35,20 @@ def console() -> Console:
     """Return a console for standard output: at most 100 columns, no automatic highlighting, no emoji."""
     from rich.console import Console
 
+    # Without emoji=False, rich would replace the :loop: in a user's mechanism mine:loop:n=2.
     terminal = Console(highlight=False, markup=True, emoji=False)
     terminal.width = min(terminal.width, 100)
     return terminal
 
 
-def new_table(*titles: str, gap: int = 2, pad_edge: bool = True) -> Table:
+def new_table(*titles: str, rows: Iterable[Iterable[str]] = (), gap: int = 2, pad_edge: bool = True) -> Table:
     """Return a table without borders and with `gap` blanks between columns; it never truncates a number."""
     from separatrix.cli.tables import NumberTable
 
-    return NumberTable(*titles, gap=gap, pad_edge=pad_edge)
+    table = NumberTable(*titles, gap=gap, pad_edge=pad_edge)
+    for cells in rows:
+        table.add_row(*cells)
+    return table
 
 
 def escape(text: str) -> str:
@@ -51,9 +58,29 @@ def escape(text: str) -> str:
     return escaped(text)
 
 
+def escape_all(texts: Iterable[str]) -> list[str]:
+    """Escape the markup in every text."""
+    return [escape(text) for text in texts]
+
+
 def plain(text: str) -> str:
     """Escape markup and control characters in a text of unknown origin."""
     return escape(visible(text))
+
+
+def print_lines(lines: Iterable[str | None], style: str | None = None) -> None:
+    """Print the texts that are not empty, one per line, without reading markup in them."""
+    out = console()
+    for line in filter(None, lines):
+        out.print(line, style=style, markup=False)
+
+
+def group_pairs(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return the items of equal keys together, in order of first appearance."""
+    groups: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def print_json(value: Any) -> None:
@@ -68,15 +95,17 @@ class JsonResult(Protocol):
         """Return the document printed with --json."""
 
 
-def show(result: JsonResult, as_json: bool, view: Callable[[], None]) -> None:
-    """Print a result, as JSON or with `view`."""
+def show(result: JsonResult, as_json: bool, view: Callable[[], None], path: Path | None = None) -> None:
+    """Print a result, as JSON or with `view`, and the file that it was written to."""
     if as_json:
         print_json(result.as_json())
-    else:
-        view()
+        return
+    view()
+    if path is not None:
+        console().print(f"written: {escape(str(path))}")
 
 
-def counted_cells(cells: int) -> str:
+def format_cell_count(cells: int) -> str:
     """Format a number of cells."""
     return "1 cell" if cells == 1 else f"{cells:,} cells"
 
@@ -84,5 +113,5 @@ def counted_cells(cells: int) -> str:
 def warn_of(damage: Damage | None) -> None:
     """Warn on stderr about damaged rows that were left out and exit with code 1; do nothing without any."""
     if damage:
-        print(f"separatrix: warning: {damage.warning}", file=sys.stderr)
+        notify(f"warning: {damage.warning}")
         raise Exit(1)

@@ -10,57 +10,43 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import (
-    AsJson,
-    ConfidenceOption,
-    ConstructionName,
-    DeltaOption,
-    DrawsOption,
-    EngineName,
-    MechanismNames,
-    SeedOption,
-    Words,
-    in_order,
-    read_parameters,
-)
+from separatrix.cli import options
 from separatrix.cli.progress import announced, drawing
-from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
+from separatrix.cli.terminal import COLOURS, console, new_table, print_lines, show
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
-    from separatrix.core.result import Result
-    from separatrix.exact.engines import Outcome
     from separatrix.exact.verdicts import Verdict
 
 ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
-WHAT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
+ANNOUNCEMENT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
 NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 
 def verdict(
-    construction: ConstructionName,
-    mechanisms: MechanismNames,
-    words: Words = None,
-    engine: EngineName = "auto",
+    construction: options.ConstructionName,
+    mechanisms: options.MechanismNames,
+    words: options.Words = None,
+    engine: options.EngineName = "auto",
     certificate: Annotated[
         Path | None, typer.Option(help="Write a certificate of the exact answer here.")
     ] = None,
-    delta: DeltaOption = "0.01",
+    delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
         typer.Option(help="Also the AUC under Gaussian noise of this sd, in margin units."),
     ] = None,
-    draws: DrawsOption = 400,
-    seed: SeedOption = 0,
-    confidence: ConfidenceOption = 0.95,
+    draws: options.DrawsOption = 400,
+    seed: options.SeedOption = 0,
+    confidence: options.ConfidenceOption = 0.95,
     dtype: Annotated[
         str, typer.Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")
     ] = "float64",
     out: Annotated[
         Path | None, typer.Option(help="Write the result: .png, .svg, .pdf, .csv, .parquet or .json.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Does a mechanism tell the two labels of CONSTRUCTION, D0 and D1, apart?
 
@@ -80,8 +66,7 @@ def verdict(
     from separatrix.exact.verdicts.several import compute_several
     from separatrix.exact.verdicts.verdict import parse_request
 
-    construction, mechanisms = in_order(construction, mechanisms)
-    parameters = read_parameters(verdict, construction, words)
+    construction, mechanisms, parameters = options.read_question(verdict, construction, mechanisms, words)
     names = split_mechanisms(mechanisms) or [mechanisms]
     sampling = Sampling(draws, seed, confidence, dtype)
     if certificate is not None:
@@ -98,12 +83,13 @@ def verdict(
         require_writable(out, ENDINGS)
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_request(construction, name, parameters, engine, delta, noise) for name in names]
-    with announced("verdict", WHAT, as_json), drawing(as_json) as progress:
+    with announced("verdict", ANNOUNCEMENT, as_json), drawing(as_json) as progress:
         sampling = replace(sampling, told=progress)
         if len(requests) > 1:
             verdicts = compute_several(requests, sampling)
-            show(verdicts, as_json, lambda: side_by_side.view(verdicts))
-            _save(verdicts, out, as_json)
+            if out is not None:
+                verdicts.save(out)
+            show(verdicts, as_json, lambda: side_by_side.view(verdicts), out)
             return
         result = requests[0].compute(sampling)
         if certificate is not None:
@@ -112,18 +98,11 @@ def verdict(
             except EngineRefusal as refusal:
                 raise UsageError(f"{refusal.reason}; leave out --certificate") from None
             write_certificate(certificate, document)
-    show(result, as_json, lambda: view(result))
-    _save(result, out, as_json)
-    if certificate is not None and not as_json:
-        typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
-
-
-def _save(result: Result, out: Path | None, as_json: bool) -> None:
-    """Write the result to `out`, if given."""
     if out is not None:
         result.save(out)
-        if not as_json:
-            console().print(f"written: {escape(str(out))}")
+    show(result, as_json, lambda: view(result), out)
+    if certificate is not None and not as_json:
+        typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
 
 
 def view(result: Verdict) -> None:
@@ -135,45 +114,35 @@ def view(result: Verdict) -> None:
         f"{result.mechanism.spelled} on {result.construction.name}: [bold {COLOURS[word]}]{word}[/] "
         f"(delta {format_exact(result.delta)})"
     )
-    table = new_table()
     low, high = outcome.interval
+    # Sampled probabilities have an interval; those of the exact engines are a single number.
     interval = "" if low == high else f"  in [{for_people(low, 4)}, {for_people(high, 4)}]"
-    table.add_row("P(tells apart)", f"{for_people(outcome.distinguish, 10)}{interval}")
-    fires = f"{for_people(outcome.fire_d0)}, {for_people(outcome.fire_d1)}"
-    table.add_row("P(fires on D0), P(fires on D1)", fires)
-    neuron = f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}"
-    table.add_row("one neuron: p0, p1", neuron)
     unit = "" if result.construction.unit == 1 else " (margin in sqrt(log n))"
-    table.add_row(f"margin, bits{unit}", _margin(outcome))
+    rows = {
+        "P(tells apart)": f"{for_people(outcome.distinguish, 10)}{interval}",
+        "P(fires on D0), P(fires on D1)": f"{for_people(outcome.fire_d0)}, {for_people(outcome.fire_d1)}",
+        "one neuron: p0, p1": f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}",
+        f"margin, bits{unit}": f"{for_people(outcome.margin)}, {for_people(outcome.bits, 4)}"
+        if math.isfinite(outcome.margin)
+        else NOT_FINITE,
+    }
     if result.auc is not None:
-        table.add_row(
-            "AUC under that noise", f"{result.auc:.6g}" if math.isfinite(result.auc) else NOT_FINITE
-        )
+        rows["AUC under that noise"] = f"{result.auc:.6g}" if math.isfinite(result.auc) else NOT_FINITE
     if result.formats is not None:
-        table.add_row("lost in number formats from n =", _lost(result.formats))
-    table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
-    out.print(table)
-    for remark in result.remarks:
-        out.print(escape(remark), style="yellow")
-    if result.theorem:
-        out.print(result.theorem, markup=False)
-    if reference := defaults_sentence(result.taken):
-        out.print(reference, markup=False)
+        rows["lost in number formats from n ="] = _format_lost(result.formats)
+    rows["engine"] = f"{outcome.engine}: {outcome.evidence}"
+    out.print(new_table(rows=rows.items()))
+    print_lines(result.remarks, "yellow")
+    print_lines([result.theorem, defaults_sentence(result.taken)])
 
 
-def _margin(outcome: Outcome) -> str:
-    if not math.isfinite(outcome.margin):
-        return NOT_FINITE
-    return f"{for_people(outcome.margin)}, {for_people(outcome.bits, 4)}"
-
-
-def _lost(formats: Mapping[str, int | None]) -> str:
+def _format_lost(formats: Mapping[str, int | None]) -> str:
     """Format the n from which each number format loses the difference, formats without such an n last."""
     from separatrix.exact.verdicts.lost_formats import LARGEST
 
     limits = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
-    unlimited = [name for name, n in formats.items() if n is None]
-    if not unlimited:
+    unlimited_names = [name for name, n in formats.items() if n is None]
+    if not unlimited_names:
         return ", ".join(limits)
     no_limit = f"none found up to {whole_for_people(LARGEST)}"
-    return f"{', '.join(limits)}; {', '.join(unlimited)}: {no_limit}" if limits else no_limit
+    return f"{', '.join(limits)}; {', '.join(unlimited_names)}: {no_limit}" if limits else no_limit

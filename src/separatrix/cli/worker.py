@@ -39,6 +39,8 @@ def worker(
         "--death-timeout": death_timeout,
     }
     words = [word for name, value in options.items() for word in (name, str(value))]
+    # -P keeps the current folder off the path: a queue.py in it must not replace Python's own.
     command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", read_address(address), *words]
     environment = {name: value for name, value in os.environ.items() if name != TRIMMING}
+    # Replaces this process, so that signals reach the handlers of Dask.
     os.execve(sys.executable, [*command, "--no-dashboard"], {**environment, **variables()})

@@ -331,6 +331,7 @@ class ScoreMechanism(Mechanism):
 
         def attend(rows: range, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None) -> Tensor:
             scores, total = self._scores(q, k, counts, options.visible_keys(rows, k))
+            # Dividing the product takes one division per feature instead of one per key.
             return divide(scores @ v, total)
 
         return attend_by_blocks(attend, q, k, v, options.counts)
@@ -340,6 +341,8 @@ class ScoreMechanism(Mechanism):
     ) -> tuple[Float[Tensor, "batch heads queries keys"], Float[Tensor, "batch heads queries 1"]]:
         """Return the scores of the visible keys, 0 elsewhere, and their sum."""
         logits = q @ k.mT
+        # Hidden logits become 1, where every kernel and its slope are finite: masking an infinite score
+        # afterwards would leave gradients that are not numbers.
         scores = self.score(logits if visible is None else logits.where(visible, 1))
         if counts is not None:
             scores = scores * counts[..., None, :]

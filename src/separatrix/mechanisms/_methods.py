@@ -85,6 +85,7 @@ def step_method(method: Method) -> Method:
     @wraps(method)
     def step(self: Mechanism, state: Any, q_t: Tensor, k_t: Tensor, v_t: Tensor, **extras_t: Any) -> Any:
         arguments = {name: extras_t.pop(name) for name in ("present",) if name in extras_t}
+        # Extras are checked and filled in as those of a run, so a token becomes a run of one.
         streams = self.token_extras
         extras = {
             name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()

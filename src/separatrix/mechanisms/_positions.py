@@ -64,6 +64,7 @@ class CallOptions:
         """
         keys = k.shape[-2]
         visible = None if self.present is None else self.present[:, None, None, :]
+        # If the first of these queries sees the last key, the causal mask hides nothing.
         if self.causal and self.first + rows.start < keys - 1:
             start, stop = self.first + rows.start, self.first + rows.stop
             query_positions = torch.arange(start, stop, device=k.device)[:, None]
@@ -132,6 +133,7 @@ def call_with_positions(
     """
     first, present = options.first, options.present
     check_positions(mechanism, k, first, present)
+    # A mask that hides nothing would only keep mechanisms from their faster forms.
     if present is not None and bool(present.all()):
         options, present = replace(options, present=None), None
     if present is not None:
@@ -143,6 +145,7 @@ def call_with_positions(
         options, first = replace(options, first=0), 0
     if first == 0 or mechanism.takes_first:
         return attend(q, k, v, options, extras)
+    # Zeros in front put each query at its position; their outputs are cut off below.
     q = functional.pad(q, (0, 0, first, 0))
     return attend(q, k, v, replace(options, first=0), extras)[..., first:, :]
 

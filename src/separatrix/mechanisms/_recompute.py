@@ -203,5 +203,6 @@ def _sum_gradients(
         gradients = differentiate([out], [_slice(slope, block)], block_inputs, needs_grad, create_graph=False)
         for number, (total, gradient) in enumerate(zip(sums, gradients, strict=True)):
             if total is not None and gradient is not None:
+                # Input 0 holds the rows of this block alone; every block reads all of the others.
                 (total if number else _slice(total, block)).add_(gradient)
     return sums

@@ -1,4 +1,4 @@
-"""Which mechanisms there are: all that the modules in the families' folders define."""
+"""The list of mechanisms: all that modules in the folders of the families define."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ FIRST = "kernels"
 """The folder listed before the others: softmax and linear, which all are compared with."""
 
 
-def registered(package: ModuleType) -> dict[str, type[Mechanism]]:
-    """Every mechanism in the folders of a package, by name; sorted by folder, then by name."""
-    families = sorted(modules(package, folders=True), key=lambda each: each.__name__.split(".")[-1] != FIRST)
-    folders = (sorted(find_classes(family, Mechanism), key=lambda each: each.name) for family in families)
-    return by_name((each for folder in folders for each in folder), "mechanisms")
+def find_mechanisms(package: ModuleType) -> dict[str, type[Mechanism]]:
+    """Return every mechanism in the folders of a package, by name; sorted by folder, then by name."""
+    families = sorted(
+        modules(package, folders=True), key=lambda family: family.__name__.split(".")[-1] != FIRST
+    )
+    folders = (sorted(find_classes(family, Mechanism), key=lambda kind: kind.name) for family in families)
+    return by_name((mechanism for folder in folders for mechanism in folder), "mechanisms")

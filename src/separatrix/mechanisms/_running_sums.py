@@ -67,13 +67,13 @@ def split_chunks(
     return (functional.pad(x, (0, 0, 0, over)) if over else x).reshape(*x.shape[:-2], -1, chunk, x.shape[-1])
 
 
-def add_product(x: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return `x + left @ right`, by one operation if the leading dimensions agree."""
+def add_product(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Return `x + a @ b`, by one operation if the leading dimensions agree."""
     leading = x.shape[:-2]
-    if not left.shape[:-2] == leading == right.shape[:-2]:
-        return x + left @ right
+    if not a.shape[:-2] == leading == b.shape[:-2]:
+        return x + a @ b
     # Batched gradients know `reshape` but not `flatten`; -1 is ambiguous for an empty batch.
-    flat = (factor.reshape(math.prod(leading), *factor.shape[-2:]) for factor in (x, left, right))
+    flat = (factor.reshape(math.prod(leading), *factor.shape[-2:]) for factor in (x, a, b))
     return torch.baddbmm(*flat).reshape(x.shape)
 
 
@@ -101,6 +101,7 @@ def _read_chunks(
 ) -> tuple[Tensor, Tensor]:
     """Return the sums after the last chunk, and the outputs of all tokens."""
     before, sums = _sums_before(sums, k, v)
+    # In place: nothing else reads these scores, whether computed here or given.
     scores = (q @ k.mT if scores is None else scores).tril_()
     return sums, add_product(q @ before, scores, v)
 

@@ -168,6 +168,7 @@ def decode_from_cache(mechanism: Mechanism, past: Past | None, new: NewTokens) -
     lengths = new.lengths(past)
     extras = {**extras, **{name: streams[name] for name in mechanism.token_extras}}
     first = cached_count
+    # Outputs that are not asked for are not computed, if the mechanism can begin at a later query.
     if skipped and mechanism.answers_few:
         q, first, skipped = q[..., skipped:, :], cached_count + skipped, 0
     out = mechanism.attend_to_cache(q, streams["keys"], streams["values"], first, present, lengths, extras)
@@ -213,7 +214,9 @@ def _drop_unreadable(
         for name in streams
     }
     longest = {name: max(len(index) for index in rows) for name, rows in indices.items()}
+    # Presence is stored once, for the stream that is read furthest back.
     widest = max(longest, key=lambda name: longest[name])
+    # Each stream has a batch element that still reads all tokens, so no column can be dropped.
     if min(longest.values()) == tokens:
         return streams, present
     readable = {}

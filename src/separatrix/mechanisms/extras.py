@@ -97,6 +97,7 @@ class Extra:
             raise UsageError(f"{subject} be a tensor of floats of shape {shape}, not {describe_value(value)}")
         if value.shape != shape:
             raise UsageError(f"{subject} have shape {shape}, not {tuple(value.shape)}")
+        # Comparisons with NaN are false, so it is in no domain.
         if not bool(self.domain.contains(value.detach()).all()):
             raise UsageError(f"{subject} be {self.domain.words}")
         return value

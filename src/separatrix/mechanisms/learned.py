@@ -93,6 +93,7 @@ class LowRankStepGates(LowRank):
 
     def __init__(self, sizes: TokenSizes) -> None:
         super().__init__(sizes, sizes.width)
+        # As a logarithm, so that the rate stays positive under any update.
         self.log_rate = nn.Parameter((1 + 15 * torch.rand(sizes.heads)).log())
         self.bias = nn.Parameter(torch.zeros(sizes.heads, 1, sizes.width))
 
@@ -219,6 +220,7 @@ class Ridges(Constant):
     """`Λ = 1/4 + softplus(p)`, which starts at 1: MesaNet, arXiv 2506.05233."""
 
     def __init__(self, sizes: TokenSizes) -> None:
+        # The inverse of softplus, at the distance from the least ridge to 1.
         start = math.log(math.expm1(1 - MIN_RIDGE))
         super().__init__(sizes, torch.full((sizes.heads, sizes.width), start))
 
@@ -290,8 +292,8 @@ class PerHead(FromTokens):
     def __init__(self, sizes: TokenSizes, channels: int, offset: float = 0.0) -> None:
         super().__init__(sizes)
         self.offset = offset
-        bound = 1 / math.sqrt(sizes.model)
-        self.weight = nn.Parameter(torch.empty(sizes.heads * channels, sizes.model).uniform_(-bound, bound))
+        limit = 1 / math.sqrt(sizes.model)
+        self.weight = nn.Parameter(torch.empty(sizes.heads * channels, sizes.model).uniform_(-limit, limit))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return channels per token and head."""

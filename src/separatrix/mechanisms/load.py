@@ -1,4 +1,4 @@
-"""The registered mechanisms, and one from what the user typed: a name, or `module:attribute` of their own."""
+"""The registered mechanisms, and loading one from a name or from the `module:attribute` of a user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from separatrix.core.errors import one_line, user_source_line
 from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms._registry import registered
+from separatrix.mechanisms._registry import find_mechanisms
 from separatrix.mechanisms.custom import called_with, tried, wrap, wrapped
 from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
@@ -31,22 +31,22 @@ SIZES = {
     "width": ("width", "dim", "d_model", "embed_dim", "hidden_size", "head_dim", "d_head", "d"),
     "heads": ("heads", "num_heads", "n_heads", "n_head", "nhead", "h"),
 }
-"""What classes call the sizes they are made with."""
+"""Usual names of these sizes among the arguments of classes."""
 
-OUR_WORDS = {*HowCalled.model_fields} - {"seed"}
-"""Words of a function that are always how it is called, also where it has a parameter of that name."""
+CALL_OPTIONS = {*HowCalled.model_fields} - {"seed"}
+"""Words that always tell how a function is called, even if it has a parameter of that name."""
 
-MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules["separatrix.mechanisms"])
-"""Every mechanism that a file in a family's folder defines, by name."""
+MECHANISMS: dict[str, type[Mechanism]] = find_mechanisms(sys.modules["separatrix.mechanisms"])
+"""All mechanisms defined in the folders of the families, by name."""
 
 
 def examples() -> list[Mechanism]:
-    """One of each registered mechanism."""
-    return [each(**each.example) for each in MECHANISMS.values()]
+    """Return one instance of each registered mechanism."""
+    return [mechanism(**mechanism.example) for mechanism in MECHANISMS.values()]
 
 
 def mechanism_named(text: str) -> Mechanism:
-    """The mechanism that `text` names, with its parameters: `softmax`, `power:beta=4`.
+    """Return the mechanism of a name with parameters: `softmax`, `power:beta=4`.
 
     >>> mechanism_named("power:beta=4")
     <mechanism power:beta=4>
@@ -58,13 +58,13 @@ def mechanism_named(text: str) -> Mechanism:
 
 @dataclass(frozen=True)
 class Plugin:
-    """A mechanism that another package registers: its name, and where it is."""
+    """A mechanism that another package registers: its name and place."""
 
     name: str
     module: str
     attribute: str
     package: str
-    """The package and its version; empty where that is not known."""
+    """The package and its version; empty if unknown."""
 
     def __str__(self) -> str:
         place = f"{self.module}:{self.attribute}"
@@ -73,7 +73,8 @@ class Plugin:
 
 @cache
 def _plugins() -> tuple[Plugin, ...]:
-    """What other packages register; looked for once, since that reads about every installed package."""
+    """Return the mechanisms that other packages register."""
+    # Cached, since this reads the metadata of every installed package.
     return tuple(
         Plugin(
             entry_point.name,
@@ -85,192 +86,198 @@ def _plugins() -> tuple[Plugin, ...]:
     )
 
 
-def _names() -> list[str]:
+def _plugin_names() -> list[str]:
     return sorted({plugin.name for plugin in _plugins()})
 
 
 def installed() -> dict[str, Plugin]:
-    """The mechanisms that other packages register, by name; nothing of theirs is imported."""
-    return {name: _installed(name) for name in _names()}
+    """Return the mechanisms that other packages register, by name, without importing them."""
+    return {name: _find_plugin(name) for name in _plugin_names()}
 
 
-def _installed(name: str) -> Plugin:
-    """The one that is registered by that name; a second one, or a mechanism of ours, is a clash."""
+def _find_plugin(name: str) -> Plugin:
+    """Return the plugin of this name; a second one, or a mechanism of ours, is an error."""
+    # A package installed twice, as in an environment above another one, registers the same place twice.
     places = {(plugin.module, plugin.attribute): plugin for plugin in _plugins() if plugin.name == name}
-    others = [*(["separatrix itself"] if name in MECHANISMS else []), *map(str, places.values())]
-    if len(others) > 1:
+    owners = [*(["separatrix itself"] if name in MECHANISMS else []), *map(str, places.values())]
+    if len(owners) > 1:
         raise UsageError(
-            f"{name} is the name of several mechanisms, of {' and of '.join(others)}; remove one"
+            f"{name} is the name of several mechanisms, of {' and of '.join(owners)}; remove one"
         )
     return next(iter(places.values()))
 
 
-def mechanism_from(source: Any, **how: Any) -> Mechanism:
-    """A mechanism from its name, `module:attribute` (or `folder/file.py:attribute`), or the thing itself.
+def mechanism_from(source: Any, **call_options: Any) -> Mechanism:
+    """Return a mechanism from its name, `module:attribute` (or `folder/file.py:attribute`), or the callable.
 
-    One's own takes how it is called, `width`, `heads` and `scale`, the `seed` of weights that are drawn when
-    it is made, and, in the words, what a class is made with: `mine:attend:scale=sqrt`,
+    A user's own takes the options of its call, `width`, `heads` and `scale`, the `seed` of weights that it
+    draws when it is created, and, in the words, the arguments of a class: `mine:attend:scale=sqrt`,
     `mine:Module:dim=64,seed=3`.
 
     >>> mechanism_from("power:beta=4")
     <mechanism power:beta=4>
     """
-    given = {name: value for name, value in how.items() if value is not None}
-    if given:
-        return _called_with(source, given)
+    options = {name: value for name, value in call_options.items() if value is not None}
+    if options:
+        return _load_with_options(source, options)
     if isinstance(source, Mechanism):
         return source
     if not isinstance(source, str):
         return wrap(source)
-    if marked := MARKED.fullmatch(source):
-        return _weighted(source, marked[1])
-    name, _, rest = source.partition(":")
-    if name.endswith(".py") and rest:
-        return mechanism_from(f"{name.removesuffix('.py')}:{rest}")
-    if name in _names() and (not rest or "=" in rest):
-        return _of_package(_installed(name), source)
+    if match := MARKED.fullmatch(source):
+        return _load_marked(source, match[1])
+    name, _, suffix = source.partition(":")
+    if name.endswith(".py") and suffix:
+        return mechanism_from(f"{name.removesuffix('.py')}:{suffix}")
+    # Before our own names, so that a clash of the two is an error and not a silent choice.
+    if name in _plugin_names() and (not suffix or "=" in suffix):
+        return _load_plugin(_find_plugin(name), source)
     if name in MECHANISMS:
         return mechanism_named(source)
-    attribute, _, words = rest.partition(":")
+    attribute, _, words = suffix.partition(":")
     if not attribute or "=" in attribute:
-        require_known("mechanism", name, [*MECHANISMS, *_names()])
+        require_known("mechanism", name, [*MECHANISMS, *_plugin_names()])
     module, folder, path = module_of(name), folder_of(name), spelled_path(name)
     try:
-        there = OWN.name(module, folder)
+        exists = OWN.name(module, folder)
     except Ambiguous as error:
         raise UsageError(f"{source}: {error}") from None
-    if folder is not None and not there:
+    if folder is not None and not exists:
         raise UsageError(f"{source}: there is no {name}.py; folders count from the current one, {Path.cwd()}")
-    found = _imported(module, attribute, f"{path}:{attribute}")
-    return _made(found, f"{path}:{attribute}", read_words(words.split(",") if words else []))
+    attribute_value = _import_attribute(module, attribute, f"{path}:{attribute}")
+    return _build(attribute_value, f"{path}:{attribute}", read_words(words.split(",") if words else []))
 
 
-def _made(found: Any, name: str, given: Mapping[str, str]) -> Mechanism:
-    """A user's own, made or called with the words that it takes; the others are how it is called.
+def _build(source: Any, name: str, words: Mapping[str, str]) -> Mechanism:
+    """Return a mechanism from a user's object: `words` are its arguments, or options of its call.
 
-    A class, or a function that makes a mechanism, gets a width or heads that are given by the name it has for
-    them, where it needs them.
+    A class, or a factory function, gets a width or heads under the name that it has for them, if it needs
+    them.
     """
-    if isinstance(found, Mechanism) or not callable(found):
-        if given and isinstance(found, Mechanism):
-            raise UsageError(f"{name} takes no parameters, but {', '.join(given)} was given")
-        return wrap(found, name)
-    if isinstance(found, type) and issubclass(found, Mechanism):
-        return found(**given)
-    signature = signature_of(found)
+    if isinstance(source, Mechanism) or not callable(source):
+        if words and isinstance(source, Mechanism):
+            raise UsageError(f"{name} takes no parameters, but {', '.join(words)} was given")
+        return wrap(source, name)
+    if isinstance(source, type) and issubclass(source, Mechanism):
+        return source(**words)
+    signature = signature_of(source)
     parameters = {} if signature is None else dict(signature.parameters)
-    makes = isinstance(found, type) or _makes_one(found, parameters, given)
-    if not makes:
-        parameters = dict(list(parameters.items())[3:])
-    ours = {*OPTIONS, *(() if makes else OUR_WORDS)}
-    own = {each: word for each, word in given.items() if each in parameters and each not in ours}
-    how: dict[str, object] = {each: word for each, word in given.items() if each not in own}
-    if makes:
+    is_factory = isinstance(source, type) or _is_factory(source, parameters, words)
+    if not is_factory:
+        parameters = dict(list(parameters.items())[3:])  # the first three are q, k and v
+    reserved = {*OPTIONS, *(() if is_factory else CALL_OPTIONS)}
+    arguments = {key: word for key, word in words.items() if key in parameters and key not in reserved}
+    options: dict[str, object] = {key: word for key, word in words.items() if key not in arguments}
+    if is_factory:
         for size, names in SIZES.items():
-            need = [each for each in names if each in parameters and each not in own]
-            if size in how and need and parameters[need[0]].default is inspect.Parameter.empty:
-                own[need[0]] = str(how.pop(size))
-    for each in how:
-        require_known(f"parameter of {name} called", each, [*parameters, *HowCalled.model_fields])
-    options = {each: _value(word) for each, word in own.items()}
-    if makes:
-        made, how = draw(lambda: _instance(found, name, options, parameters), name, how)
-        if isinstance(made, Mechanism):
-            return called_with(made, how) if how else made
-        return wrapped(made, name, how, own)
-    bound = update_wrapper(partial(found, **options), found) if options else found
-    return wrap(bound, name, how, own)
+            missing = [key for key in names if key in parameters and key not in arguments]
+            if size in options and missing and parameters[missing[0]].default is inspect.Parameter.empty:
+                arguments[missing[0]] = str(options.pop(size))
+    for option in options:
+        require_known(f"parameter of {name} called", option, [*parameters, *HowCalled.model_fields])
+    values = {key: _parse_value(word) for key, word in arguments.items()}
+    if is_factory:
+        instance, options = draw(lambda: _instantiate(source, name, values, parameters), name, options)
+        if isinstance(instance, Mechanism):
+            return called_with(instance, options) if options else instance
+        return wrapped(instance, name, options, arguments)
+    attend = update_wrapper(partial(source, **values), source) if values else source
+    return wrap(attend, name, options, arguments)
 
 
-def _makes_one(found: Any, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, str]) -> bool:
-    """Whether it is a function that makes a mechanism: it cannot be given q, k and v, or need not be."""
+def _is_factory(source: Any, parameters: Mapping[str, inspect.Parameter], words: Mapping[str, str]) -> bool:
+    """Return whether it is a function that returns a mechanism: it cannot or need not be given q, k and v."""
     kinds = {parameter.kind for parameter in parameters.values()}
     places = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     first = [parameter for parameter in parameters.values() if parameter.kind in places][:3]
-    needed = {
+    required = {
         parameter.name for parameter in parameters.values() if parameter.default is inspect.Parameter.empty
     }
-    sized = {name for size, names in SIZES.items() if size in given for name in names}
-    attends = len(first) == 3 and needed.issuperset(each.name for each in first)
+    size_names = {name for size, names in SIZES.items() if size in words for name in names}
+    attends = len(first) == 3 and required.issuperset(parameter.name for parameter in first)
     return (
-        inspect.isroutine(found)
+        inspect.isroutine(source)
         and not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         and not attends
-        and needed <= {*given, *sized}
+        and required <= {*words, *size_names}
     )
 
 
-def _instance(
-    make: Callable[..., Any], name: str, options: Mapping[str, object], known: Mapping[str, Any]
+def _instantiate(
+    make: Callable[..., Any],
+    name: str,
+    values: Mapping[str, object],
+    parameters: Mapping[str, inspect.Parameter],
 ) -> Any:
-    """What a user's class or function makes; what a class still needs is told in the words to type."""
+    """Call a user's class or factory; an error names the arguments that are missing, as words to type."""
     empty, single = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    needed = [each for each, it in known.items() if it.default is empty and it.kind is single]
-    if missing := [each for each in needed if each not in options]:
-        words = ",".join(f"{each}=…" for each in needed)
+    required = [key for key, it in parameters.items() if it.default is empty and it.kind is single]
+    if missing := [key for key in required if key not in values]:
+        words = ",".join(f"{key}=…" for key in required)
         raise UsageError(
             f"{make.__name__} is a class; give an instance, or what it needs: {name}:{words} "
             f"({' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing)"
         )
     try:
-        return make(**options)
+        return make(**values)
     except (Exception, SystemExit) as error:
-        what = "is a class, and making one of it" if isinstance(make, type) else "makes one, and that"
-        raise UsageError(f"{name} {what} fails: {_told(error)}") from None
+        step = "is a class, and making one of it" if isinstance(make, type) else "makes one, and that"
+        raise UsageError(f"{name} {step} fails: {_describe_error(error)}") from None
 
 
-def _told(error: BaseException) -> str:
-    """An error, and the line of the user's that raised it."""
-    where = user_source_line(error)
-    return f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
+def _describe_error(error: BaseException) -> str:
+    """Return an error, and the line of the user's code that raised it."""
+    line = user_source_line(error)
+    return f"{type(error).__name__}: {one_line(error)}" + (f" ({line})" if line else "")
 
 
-def _called_with(source: Any, how: dict[str, Any]) -> Mechanism:
-    """A user's own, called with this width, these heads, this scale; a class may be made with them."""
+def _load_with_options(source: Any, options: dict[str, Any]) -> Mechanism:
+    """Return a user's mechanism with these options of its call; a class may take them as arguments."""
     if not isinstance(source, str | Mechanism):
-        return tried(wrap(source, how=how), how)
-    module, _, rest = source.partition(":") if isinstance(source, str) else ("", "", "")
-    if not rest or module in MECHANISMS or module in _names():
-        return tried(called_with(mechanism_from(source), how), how)
-    words = ",".join(f"{name}={value}" for name, value in how.items())
-    return tried(mechanism_from(f"{source}{',' if ':' in rest else ':'}{words}"), how)
+        return tried(wrap(source, how=options), options)
+    module, _, suffix = source.partition(":") if isinstance(source, str) else ("", "", "")
+    if not suffix or module in MECHANISMS or module in _plugin_names():
+        return tried(called_with(mechanism_from(source), options), options)
+    # As words, so that `_build` decides which of them are arguments of a class.
+    words = ",".join(f"{name}={value}" for name, value in options.items())
+    return tried(mechanism_from(f"{source}{',' if ':' in suffix else ':'}{words}"), options)
 
 
 def mechanisms_from(source: Any) -> list[Mechanism]:
-    """Mechanisms from `"softmax,linear"`, a list of what `mechanism_from` takes, or one such thing.
+    """Return mechanisms from `"softmax,linear"`, or from one or a list of sources of `mechanism_from`.
 
     >>> mechanisms_from("softmax,power:beta=4")
     [<mechanism softmax>, <mechanism power:beta=4>]
     """
-    found = [mechanism_from(name) for name in listed_mechanisms(source)]
-    if not found:
+    mechanisms = [mechanism_from(name) for name in listed_mechanisms(source)]
+    if not mechanisms:
         raise UsageError("name a mechanism, for example softmax")
-    return found
+    return mechanisms
 
 
-def _weighted(source: str, name: str) -> Mechanism:
-    """The mechanism `name` with the weights that the mark at the end of `source` is of."""
-    found = mechanism_from(name)
-    if found.spelled != source:
+def _load_marked(source: str, name: str) -> Mechanism:
+    """Return the mechanism `name`, whose weights must be those that the mark in `source` is of."""
+    mechanism = mechanism_from(name)
+    if mechanism.spelled != source:
         raise UsageError(
-            f"{name} has other weights here ({found.spelled}) than were asked for ({source}); "
+            f"{name} has other weights here ({mechanism.spelled}) than were asked for ({source}); "
             "let it load them, or draw them with a seed"
         )
-    return found
+    return mechanism
 
 
-def _of_package(plugin: Plugin, source: str) -> Mechanism:
-    """A mechanism of another package: a class is made with the parameters, a function is called with them."""
-    found = _imported(plugin.module, plugin.attribute, plugin.name)
+def _load_plugin(plugin: Plugin, source: str) -> Mechanism:
+    """Return a mechanism of another package, with the parameters as its arguments or options of its call."""
+    target = _import_attribute(plugin.module, plugin.attribute, plugin.name)
     words = source.partition(":")[2]
-    given = read_words(words.split(",") if words else [])
-    if isinstance(found, type) and issubclass(found, Mechanism) and found.name != plugin.name:
-        raise UsageError(f"{plugin.name}: {plugin} calls itself {found.name}; both must be the same")
-    return _made(found, plugin.name, given)
+    is_class = isinstance(target, type) and issubclass(target, Mechanism)
+    if is_class and target.name != plugin.name:
+        raise UsageError(f"{plugin.name}: {plugin} calls itself {target.name}; both must be the same")
+    return _build(target, plugin.name, read_words(words.split(",") if words else []))
 
 
-def _value(text: str) -> object:
-    """A number or a flag from a word, or the word."""
+def _parse_value(text: str) -> object:
+    """Return the number or flag that a word spells, or the word."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -279,25 +286,25 @@ def _value(text: str) -> object:
     return {"yes": True, "no": False}.get(text, text)
 
 
-def _imported(module: str, attribute: str, source: str) -> Any:
-    """The attribute of a module; whatever goes wrong is told in one line."""
+def _import_attribute(module: str, attribute: str, source: str) -> Any:
+    """Return an attribute of a module; every error becomes a UsageError of one line."""
     try:
         with seeded():  # weights that are drawn there are the same in every command
-            found: Any = importlib.import_module(module)
+            value: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.split(".")[0] and error.name != module:
             raise UsageError(
                 f"{source}: importing {module} needs {error.name}, which is not installed"
             ) from None
-        near = nearest(module, [*MECHANISMS, *_names()])
+        near = nearest(module, [*MECHANISMS, *_plugin_names()])
         raise UsageError(
             f"{source}: there is no module {module} here and no mechanism of that name{near}"
         ) from None
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{source}: importing {module} fails: {_told(error)}") from None
+        raise UsageError(f"{source}: importing {module} fails: {_describe_error(error)}") from None
     for part in attribute.split("."):
-        if part not in dir(found):
-            public = [each for each in dir(found) if not each.startswith("_")]
-            raise UsageError(f"{source}: {module} has no {attribute}{nearest(part, public)}")
-        found = getattr(found, part)
-    return found
+        if part not in dir(value):
+            public_names = [name for name in dir(value) if not name.startswith("_")]
+            raise UsageError(f"{source}: {module} has no {attribute}{nearest(part, public_names)}")
+        value = getattr(value, part)
+    return value

@@ -59,7 +59,7 @@ class LogitScale:
         return self.law if self.law in WIDTH_FACTORS else f"{1 / self.factor:.6g}"
 
     def as_json(self) -> dict[str, Any]:
-        """As `assess --json` prints it."""
+        """Return the document of `assess --json`."""
         return {
             "factor": self.factor,
             "width": self.width,
@@ -72,10 +72,10 @@ class LogitScale:
         """The effect on logits, without a full stop."""
         at_width = f"at width {self.width} they are {self.factor:.4g} <q, k>"
         if self.law in WIDTH_FACTORS:
-            divided = f"It divides its logits by {self.divisor}"
+            division = f"It divides its logits by {self.divisor}"
             if self.remainder is None:
-                return f"{divided}, beside a factor that depends on the number of tokens"
-            return f"{divided}: {at_width}"
+                return f"{division}, beside a factor that depends on the number of tokens"
+            return f"{division}: {at_width}"
         if self.law == OTHER:
             return f"It scales its logits by a factor that depends on the width: {at_width}"
         return f"At width {self.width} its logits are {self.factor:.4g} <q, k>"
@@ -106,7 +106,7 @@ class LogitMeasurement:
     """The scale of a callable's logits, as far as it could be measured."""
 
     scale: LogitScale | None
-    """None where logits are <q, k>, or where a scale would change nothing, or where it is not known."""
+    """None if logits are <q, k>, if a scale would change nothing, or if it is not known."""
     known: bool = True
 
 
@@ -118,41 +118,41 @@ def measure_logit_scale(mechanism: CustomMechanism) -> LogitMeasurement:
     >>> measure_logit_scale(halved).scale.undone_by
     '2'
     """
-    fixed = mechanism.fixed_width
-    if factors := _exponential_factors(mechanism, WIDTHS if fixed is None else (fixed,)):
-        return LogitMeasurement(_scale_of(factors, fixed is None))
-    law = _width_law(mechanism) if fixed is None else None
+    only_width = mechanism.fixed_width
+    if factors := _exponential_factors(mechanism, WIDTHS if only_width is None else (only_width,)):
+        return LogitMeasurement(_scale_of(factors))
+    law = _width_law(mechanism) if only_width is None else None
     if law in WIDTH_FACTORS:
         width = WIDTHS[-1]
         return LogitMeasurement(LogitScale(1 / WIDTH_FACTORS[law](width), width, law))
-    said = mechanism.parameters.scale is not None
-    return LogitMeasurement(None, known=said or law == CONSTANT or _ignores_scale(mechanism))
+    has_scale = mechanism.parameters.scale is not None
+    return LogitMeasurement(None, known=has_scale or law == CONSTANT or _ignores_scale(mechanism))
 
 
 def _exponential_factors(mechanism: CustomMechanism, widths: tuple[int, ...]) -> dict[tuple[int, int], float]:
-    """The factors by width and number of tokens; none where keys are not weighed by exp.
+    """Return the factors by width and number of tokens; none if keys are not weighed by exp.
 
     The smallest case comes first and decides whether others are tried, which cost some mechanisms a minute.
     """
-    found: dict[tuple[int, int], float] = {}
+    factors: dict[tuple[int, int], float] = {}
     for width in widths:
         for tokens in TOKEN_COUNTS:
             factor = exponential_factor(mechanism, width, tokens)
             if factor is not None:
-                found[width, tokens] = factor
-            elif not found:
+                factors[width, tokens] = factor
+            elif not factors:
                 return {}
-    return found
+    return factors
 
 
-def _scale_of(factors: dict[tuple[int, int], float], any_width: bool) -> LogitScale | None:
-    """The scale with these factors by width and number of tokens; None if they are 1."""
+def _scale_of(factors: dict[tuple[int, int], float]) -> LogitScale | None:
+    """Return the scale with these factors by width and number of tokens; None if they are 1."""
     by_tokens: dict[int, dict[int, float]] = {}
     for (width, tokens), factor in factors.items():
         by_tokens.setdefault(tokens, {})[width] = factor
     tokens, by_width = max(by_tokens.items(), key=lambda item: (len(item[1]), -item[0]))
-    counted = [slopes for slopes in by_tokens.values() if slopes.keys() == by_width.keys()]
-    grows = not all(_same(each[width], by_width[width]) for each in counted for width in by_width)
+    comparable = [slopes for slopes in by_tokens.values() if slopes.keys() == by_width.keys()]
+    grows = not all(_is_close(slopes[width], by_width[width]) for slopes in comparable for width in by_width)
     width, factor = max(by_width.items())
     laws = {CONSTANT: lambda _: 1.0, **WIDTH_FACTORS}
     remainders = {law: factor * divisor(width) for law, divisor in laws.items()}
@@ -160,89 +160,93 @@ def _scale_of(factors: dict[tuple[int, int], float], any_width: bool) -> LogitSc
         fits = (
             law
             for law, divisor in laws.items()
-            if all(_same(each * divisor(size), remainders[law]) for size, each in by_width.items())
+            if all(_is_close(value * divisor(size), remainders[law]) for size, value in by_width.items())
         )
         law = next(fits, OTHER)
     else:  # at one width alone a factor such as 1/8 at width 64 is taken for a division
-        divisions = (law for law in WIDTH_FACTORS if width > 1 and _same(remainders[law], 1.0))
+        divisions = (law for law in WIDTH_FACTORS if width > 1 and _is_close(remainders[law], 1.0))
         law = next(divisions, CONSTANT)
     if law == CONSTANT:
-        return None if grows or _same(factor, 1.0) else LogitScale(factor, width, law)
+        return None if grows or _is_close(factor, 1.0) else LogitScale(factor, width, law)
     return LogitScale(factor, width, law, None if grows else remainders.get(law))
 
 
 def exponential_factor(mechanism: CustomMechanism, width: int, tokens: int) -> float | None:
-    """The s with which keys are weighed by exp(s <q, k>), up to a rotation of keys; None if they are not.
+    """Return the s with which keys are weighed by exp(s <q, k>), up to a rotation of keys, or None.
 
     A bias that does not depend on the query, as that of ALiBi or of a forget gate, changes nothing.
     """
-    drawn = torch.Generator().manual_seed(11)
+    # A generator of its own: the result must not depend on earlier draws, nor change later ones.
+    generator = torch.Generator().manual_seed(11)
     queries = QUERIES_PER_COORDINATE * width + 2
 
     def draw(*shape: int) -> Tensor:
-        return torch.randn(*shape, width, generator=drawn, dtype=torch.float64)
+        return torch.randn(*shape, width, generator=generator, dtype=torch.float64)
 
-    q, others = draw(queries), draw(tokens - 1) * LOGIT_SPREAD / width**0.5
+    q, later_keys = draw(queries), draw(tokens - 1) * LOGIT_SPREAD / width**0.5
     first = draw(KEY_COUNT) * LOGIT_SPREAD / width**0.5
-    keys = torch.cat([first[:, None], others.expand(KEY_COUNT, -1, -1)], dim=1)
+    keys = torch.cat([first[:, None], later_keys.expand(KEY_COUNT, -1, -1)], dim=1)
     k = keys[:, None].expand(-1, queries, -1, -1).reshape(-1, 1, tokens, width)
     q_all = q[None, :, None].expand(KEY_COUNT, -1, tokens, -1).reshape(-1, 1, tokens, width)
     design = torch.cat([q, torch.ones(queries, 1, dtype=q.dtype)], dim=1)
     for weights in _weights(mechanism, q_all, k, (0, tokens - 1)):
+        # A factor common to all weights of a query, as a normaliser or a gate, cancels.
         ratio = (weights[:, 0] / weights[:, -1]).reshape(KEY_COUNT, queries)
+        # Weights of exp are positive: a sparse or signed kernel shows here.
         if not bool(((ratio > 0) & ratio.isfinite()).all()):
             continue
         logs = ratio.log().mT
-        fitted = torch.linalg.lstsq(design, logs).solution
+        solution = torch.linalg.lstsq(design, logs).solution
         spread = (logs - logs.mean(0)).abs().max()
-        if not bool((design @ fitted - logs).abs().max() <= TOLERANCE * spread):
+        if not bool((design @ solution - logs).abs().max() <= TOLERANCE * spread):
             continue
-        moved, given = (torch.pdist(x) for x in (fitted[:-1].mT.contiguous(), first))
-        factors = moved / given
+        # Distances between keys, since a rotation of all keys changes the gradients but not these.
+        gradient_distances, key_distances = (torch.pdist(x) for x in (solution[:-1].mT.contiguous(), first))
+        factors = gradient_distances / key_distances
         if bool((factors.max() - factors.min()) <= TOLERANCE * factors.max()) and factors.min() > 0:
             return factors.mean().item()
     return None
 
 
 def _weights(mechanism: CustomMechanism, q: Tensor, k: Tensor, places: Sequence[int]) -> Iterator[Tensor]:
-    """The weights of the keys at `places` for the last query, up to a factor for each query.
+    """Yield the weights of the keys at `places` for the last query, up to a factor for each query.
 
-    First what a value of 1 at one key adds to values of 0, which is right for all that is linear in values.
-    Then the features of one result, each from another key: right for a norm or a gate of the whole result.
+    First, the effect of a value of 1 at one key among values of 0: right for mechanisms linear in values.
+    Then, the features of one result, each from another key: right for a norm or a gate of the whole result.
     """
     batch, tokens = k.shape[0], k.shape[-2]
     units = torch.eye(tokens, dtype=k.dtype)[:, list(places)]
 
     def attend(v: Tensor) -> Tensor:
-        return _usual(mechanism, q, k, v.expand(batch, 1, -1, -1))[:, 0, -1]
+        return _attend_usual(mechanism, q, k, v.expand(batch, 1, -1, -1))[:, 0, -1]
 
     try:
-        nothing = attend(torch.zeros(tokens, 1, dtype=k.dtype))
-        yield torch.cat([attend(unit[:, None]) - nothing for unit in units.mT], dim=-1)
+        baseline = attend(torch.zeros(tokens, 1, dtype=k.dtype))
+        yield torch.cat([attend(unit[:, None]) - baseline for unit in units.mT], dim=-1)
         yield attend(units)
-    except Exception:  # whatever a stranger raises: nothing is seen
+    except Exception:  # a user's code may raise anything; then nothing is measured
         return
 
 
 def _width_law(mechanism: CustomMechanism) -> str | None:
-    """How the scale depends on the width, for kernels other than exp; None if that is not seen.
+    """Return how the scale depends on the width, for kernels other than exp; None if it does not show.
 
     Coordinates of zeros beside those of queries and keys leave <q, k> as it is. If they change the result,
     but not with queries multiplied by the square root of the ratio of widths, logits are divided by it.
     """
     q, k, v = observed.tokens(observed.Sizes(WIDTHS[0], None, mechanism.fixed_heads))
-    views: tuple[View, ...] = (partial(_usual, mechanism, v=v), partial(_profile, mechanism))
+    views: tuple[View, ...] = (partial(_attend_usual, mechanism, v=v), partial(_profile, mechanism))
     for view in views:
         for wider in (_zeros_after, _zeros_after_halves):
             try:
-                expected = view(q, k)
-                if view is not views[0] and observed.alike(view(2 * q, k), expected):
+                reference = view(q, k)
+                if view is not views[0] and observed.alike(view(2 * q, k), reference):
                     continue  # the ratios of weights do not depend on any scale, and so do not show it
                 wide_q, wide_k = wider(q), wider(k)
                 laws = {CONSTANT: 1.0}
                 laws |= {law: of(WIDTHS[1]) / of(WIDTHS[0]) for law, of in WIDTH_FACTORS.items()}
                 for law, growth in laws.items():
-                    if observed.alike(view(growth * wide_q, wide_k), expected):
+                    if observed.alike(view(growth * wide_q, wide_k), reference):
                         return law
             except Exception:
                 continue
@@ -254,29 +258,30 @@ def _zeros_after(x: Tensor) -> Tensor:
 
 
 def _zeros_after_halves(x: Tensor) -> Tensor:
-    """Zeros after each half of the coordinates, for those who use halves differently."""
-    return torch.cat([functional.pad(half, (0, (WIDTHS[1] - WIDTHS[0]) // 2)) for half in x.chunk(2, -1)], -1)
+    """Append zeros to each half of the coordinates, for mechanisms that use the halves differently."""
+    zeros = (WIDTHS[1] - WIDTHS[0]) // 2
+    return torch.cat([functional.pad(part, (0, zeros)) for part in x.chunk(2, -1)], -1)
 
 
 def _profile(mechanism: CustomMechanism, q: Tensor, k: Tensor) -> Tensor:
-    """The weights of the keys for the last query over their sum: a gate on the result does not show in it."""
+    """Return the weights of the keys for the last query over their sum, in which a gate cancels."""
     weights = next(_weights(mechanism, q[:, :1], k[:, :1], range(k.shape[-2])))
     return weights / weights.sum(-1, keepdim=True)
 
 
 def _ignores_scale(mechanism: CustomMechanism) -> bool:
-    """Whether queries of another size give the same result, as where queries are brought to length 1."""
+    """Return whether queries of another length give the same result, as if they are scaled to length 1."""
     q, k, v = observed.tokens(mechanism.attend_any_size.sizes)
     try:
-        return observed.alike(_usual(mechanism, 2 * q, k, v), _usual(mechanism, q, k, v))
+        return observed.alike(_attend_usual(mechanism, 2 * q, k, v), _attend_usual(mechanism, q, k, v))
     except Exception:
         return False
 
 
-def _usual(mechanism: CustomMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _attend_usual(mechanism: CustomMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     with torch.no_grad():
         return mechanism.attend_any_size(q, k, v, causal=mechanism.causality is Causality.ALWAYS)
 
 
-def _same(found: float, expected: float) -> bool:
-    return isclose(found, expected, rel_tol=TOLERANCE)
+def _is_close(x: float, y: float) -> bool:
+    return isclose(x, y, rel_tol=TOLERANCE)

@@ -1,4 +1,4 @@
-"""The weights that a mechanism holds are part of what it is: a mark of them stands in its spelling."""
+"""The weights that a mechanism holds are part of its identity: its name ends with a mark of them."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from typing import Any
 from separatrix.core.tensors import Tensor, torch
 
 MARKED = re.compile("((?!.*//)[^@]+)@[0-9a-f]{12}")
-"""A mechanism with the mark of its weights; an address with a password is none."""
+"""Matches a mechanism with the mark of its weights, but no URL with a password."""
 PLAIN = (bool, int, float, complex, str, type(None))
 
 
-def mark(held: Mapping[str, Any]) -> str:
-    """`@` and a digest of tensors and plain values by their names, or nothing where there are none.
+def mark(weights: Mapping[str, Any]) -> str:
+    """Return `@` and a digest of tensors and plain values with their names, or "" if there are none.
 
     >>> mark({})
     ''
     >>> mark({"W": torch.eye(2)}) == mark({"W": torch.eye(2)}) != mark({"W": -torch.eye(2)})
     True
     """
-    if not held:
+    if not weights:
         return ""
-    found = hashlib.sha256()
-    for name, value in sorted(held.items()):
-        found.update(f"{name} ".encode())
-        found.update(_content(value) if isinstance(value, torch.Tensor) else repr(value).encode())
-    return f"@{found.hexdigest()[:12]}"
+    digest = hashlib.sha256()
+    # Sorted, so that the order in which attributes are set does not change the mark.
+    for name, value in sorted(weights.items()):
+        digest.update(f"{name} ".encode())
+        digest.update(_content(value) if isinstance(value, torch.Tensor) else repr(value).encode())
+    return f"@{digest.hexdigest()[:12]}"
 
 
 def held_by(thing: Any) -> dict[str, Any]:
-    """The tensors that a callable computes with, by name, and the plain values of the modules they are in.
+    """Return the tensors of a callable, and the plain values of the modules that hold them, by name.
 
-    They are looked for in a module, in what a method is bound to, in what a function names or closes over,
-    and in the attributes of an object. What is deeper inside, or in a file that is read later, is not seen.
+    The search covers modules, the object of a bound method, globals and closures of a function, and the
+    attributes of an object. Tensors deeper inside, or in a file that is read later, are not found.
     """
     if "torch" not in sys.modules:  # then nobody holds a tensor
         return {}
@@ -59,42 +60,44 @@ def _walk(thing: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 def _of_module(module: torch.nn.Module, path: str) -> Iterator[tuple[str, Any]]:
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         yield f"{path}.{name}", tensor
-    for name, each in module.named_modules():
-        for attribute, value in vars(each).items():
+    for name, part in module.named_modules():
+        for attribute, value in vars(part).items():
             plain = isinstance(value, PLAIN) and attribute != "training" and not attribute.startswith("_")
             if plain or isinstance(value, torch.Tensor):
                 yield f"{path}.{name}.{attribute}", value
 
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What a callable that is no module may hold tensors in."""
+    """Yield the objects in which a callable other than a module may hold tensors."""
     if isinstance(thing, partial):
         yield "func", thing.func
-        yield from ((str(number), each) for number, each in enumerate(thing.args))
+        yield from ((str(number), argument) for number, argument in enumerate(thing.args))
         yield from thing.keywords.items()
     elif isinstance(thing, MethodType):
         yield "self", thing.__self__
         yield "func", thing.__func__
     elif isinstance(thing, FunctionType):
         for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
-            with suppress(ValueError):  # it is not filled yet
+            with suppress(ValueError):  # the variable is not assigned yet
                 yield name, cell.cell_contents
-        known = thing.__globals__
+        variables = thing.__globals__
         for name in thing.__code__.co_names:
-            if isinstance(known.get(name), torch.nn.Module | torch.Tensor):
-                yield name, known[name]
+            if isinstance(variables.get(name), torch.nn.Module | torch.Tensor):
+                yield name, variables[name]
         defaults = enumerate(thing.__defaults__ or ())
-        yield from ((str(number), each) for number, each in defaults)
+        yield from ((str(number), value) for number, value in defaults)
         yield from (thing.__kwdefaults__ or {}).items()
     elif not isinstance(thing, type) and callable(thing):
         yield from getattr(thing, "__dict__", {}).items()
 
 
 def _content(tensor: Tensor) -> bytes:
-    """The dtype, the shape and the numbers of a tensor, wherever it is."""
-    there = tensor.detach()
-    head = f"{there.dtype} {tuple(there.shape)} ".encode()
-    if there.is_meta or there.layout is not torch.strided:
+    """Return the dtype, the shape and the numbers of a tensor on any device."""
+    tensor = tensor.detach()
+    head = f"{tensor.dtype} {tuple(tensor.shape)} ".encode()
+    # Meta tensors have no numbers, and sparse ones no flat view.
+    if tensor.is_meta or tensor.layout is not torch.strided:
         return head
-    raw: bytes = there.cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes()
+    # As bytes, since numpy has no bfloat16.
+    raw: bytes = tensor.cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes()
     return head + raw

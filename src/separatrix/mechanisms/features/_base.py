@@ -115,6 +115,7 @@ class FeatureMechanism(Mechanism):
         memory = self._empty_memory(k, v)
         if not options.causal:
             return self._attend_to_all(memory, q, k, v, multiplicity)
+        # Every query sees the keys before the first one, so their sums are enough.
         if first:
             self._add_keys(memory, *(_slice(x, 0, first) for x in (k, v, multiplicity)))
             k, v, multiplicity = (_slice(x, first, k.shape[-2]) for x in (k, v, multiplicity))
@@ -181,6 +182,7 @@ class FeatureMechanism(Mechanism):
         self, memory: FeatureMemory, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None
     ) -> Tensor:
         """Add every key, then read for every query."""
+        # Results are written in place only if neither autograd nor a transform records the operations.
         is_recording = torch.is_grad_enabled() or is_transformed()
         if memory.reference is None and not is_recording and has_equal_heads(q, k, v, multiplicity):
             return self._attend_in_place(memory, q, k, v, multiplicity)
@@ -308,13 +310,15 @@ class FeatureMechanism(Mechanism):
         key = self.scale_features(k, "key").without_absent(multiplicity)
         memory.raise_reference(key.first_token())
         if k.shape[-2] > 1 and memory.is_exceeded_by(key):
+            # Halving ends: a single token is its own reference.
             halves = split_tokens(-(-k.shape[-2] // 2), q, k, v, multiplicity)
-            return [out for half in halves for out in self._read_tokens(memory, chunk, *half)]
+            return [out for tokens in halves for out in self._read_tokens(memory, chunk, *tokens)]
         phi, top = memory.scale_queries(self.scale_features(q, "query"))
         scores = self.direct_scores(split_chunks(q, chunk), split_chunks(k, chunk))
         if scores is not None and multiplicity is not None:
             scores = scores * split_chunks(multiplicity.expand(*k.shape[:-1], 1), chunk).mT
         out = memory.read_and_add(phi, top, memory.scale_keys(key, multiplicity), v, chunk, scores)
+        # Only after reading, so that a row is measured against keys that it sees.
         memory.raise_reference(key)
         return [out]
 

@@ -87,6 +87,7 @@ class FeatureMemory:
         if self.reference is None:
             return
         reference = torch.maximum(self.reference, lowest)
+        # At most 1, since the reference only rises: sums cannot overflow here.
         scale = (self.reference - reference).exp().mT
         self.sums, self.reference = self.sums * scale, reference
 

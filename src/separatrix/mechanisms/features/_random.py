@@ -21,6 +21,7 @@ class RandomFeatureMechanism(LogFeatureMechanism):
 @lru_cache(maxsize=64)
 def gaussian(rows: int, width: int, seed: int) -> Float[Tensor, "rows width"]:
     """Return independent standard normal directions, in float64."""
+    # Drawn in float64, so that all number formats round the same directions.
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(rows, width, generator=generator, dtype=torch.float64)
 

@@ -43,4 +43,5 @@ class Based(FeatureMechanism):
 
     def direct_scores(self, q: QueryChunks, k: KeyChunks) -> Float[Tensor, "batch heads chunks queries keys"]:
         logits = q @ k.mT
+        # The same polynomial as the features', in one pass over the scores and without a temporary square.
         return torch.addcmul(1 + logits, logits, logits, value=0.5)

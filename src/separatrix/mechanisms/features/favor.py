@@ -29,4 +29,5 @@ class Favor(RandomFeatureMechanism):
     def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures:
         directions = orthogonal(self.features, x.shape[-1], self.seed).to(x)
         square = x.square().sum(-1, keepdim=True)
+        # The logarithm of the factor 1/sqrt(m) is -log(m)/2.
         return ScaledFeatures(None, x @ directions.mT - (square + math.log(self.features)) / 2)

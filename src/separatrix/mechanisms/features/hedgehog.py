@@ -52,5 +52,6 @@ class Hedgehog(LogFeatureMechanism):
     def scale_features(self, x: Tokens, side: Side) -> ScaledFeatures:
         if self.weight is not None:
             x = x @ self.weight.to(x).mT
+        # As logarithms: exponentials of large tokens would overflow before rows are divided by their sums.
         halves = [x.log_softmax(-1), (-x).log_softmax(-1)] if self.softmax else [x, -x]
         return ScaledFeatures(None, torch.cat(halves, dim=-1))

@@ -61,9 +61,9 @@ def _subtract(
     softmax: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, options: CallOptions, lam: Tensor
 ) -> Tensor:
     """Subtract the softmax of the second half of the channels from that of the first."""
-    half = -(-q.shape[-1] // 2)
+    middle = -(-q.shape[-1] // 2)
     first, second = (
         softmax(q[..., part], k[..., part], v, options.counts, options.causal, **options.positions())
-        for part in (slice(half), slice(half, None))
+        for part in (slice(middle), slice(middle, None))
     )
     return first - lam.to(v)[:, None, None] * second

@@ -113,4 +113,5 @@ def _softmax_scores(logits: Scores, near: Visible) -> Scores:
     """Return `exp(logit - largest)` of the near keys."""
     logits = logits.masked_fill(~near, -torch.inf)
     top = logits.amax(-1, keepdim=True)
+    # A row without near keys has no largest logit, and infinity minus infinity is not a number.
     return (logits - top.masked_fill(top == -torch.inf, 0)).exp()

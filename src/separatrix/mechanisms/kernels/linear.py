@@ -33,6 +33,7 @@ class Linear(ScoreMechanism):
         return logits
 
     def log_ratio(self, base: Floats, step: Floats) -> Floats:
+        # log1p keeps the digits of a small step.
         ratio: Floats = np.log1p(step / base)
         return ratio
 

@@ -41,6 +41,7 @@ class LogNSoftmax(StreamedMechanism):
         positions = options.positions()
         if options.counts is not None or positions:
             return super().__call__(q, k, v, options.counts, options.causal, **positions)
+        # Scaled queries have scaled logits, so the fused kernel needs no factor for each row.
         n = torch.full((q.shape[-2], 1), float(k.shape[-2]), dtype=q.dtype, device=q.device)
         if options.causal:
             n = torch.arange(1, len(n) + 1, dtype=q.dtype, device=q.device)[:, None].minimum(n)

@@ -34,6 +34,7 @@ class Power(ScoreMechanism):
         return logits ** (beta.numerator if beta.denominator == 1 else float(beta))
 
     def log_ratio(self, base: Floats, step: Floats) -> Floats:
+        # log1p keeps the digits of a small step, whose loss a large beta would magnify.
         ratio: Floats = float(self.beta) * np.log1p(step / base)
         return ratio
 

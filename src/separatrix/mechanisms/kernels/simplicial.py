@@ -89,6 +89,7 @@ class Simplicial(Mechanism):
             weights = softmax(logits.flatten(-2), pairs.flatten(-2)).reshape(logits.shape)
             return (weights @ windows(second_values, positions, second) * windows(v, positions, near)).sum(-2)
 
+        # The largest tensor of one query: its logits, its products with keys, or the values in its window.
         numbers = len(near) * max(len(second), k.shape[-1], v.shape[-1])
         return attend_by_blocks(attend, q, k, v, second_keys, second_values, scores_per_query=numbers)
 
@@ -112,6 +113,7 @@ def windows(
             [0., 1., 2.]])
     """
     start, stop = rows.start + offsets.start, rows.stop + offsets.stop - 1
+    # Positions outside are filled with zeros, which callers mask by `in_range`.
     part = x[..., max(0, start) : max(0, stop), :]
     before = max(0, -start)
     part = functional.pad(part, (0, 0, before, stop - start - before - part.shape[-2]))

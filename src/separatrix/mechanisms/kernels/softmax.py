@@ -31,6 +31,7 @@ class Softmax(ScoreMechanism):
     source = "[paper] arXiv 2310.11685; Vaswani et al. 2017, without 1/sqrt(width)"
     temperature: Fraction = exact(1, at_least=Fraction(1, 10**6), at_most=10**6)
     """Divides the logits."""
+    # torch's fused kernel accumulates 16-bit numbers in float32 by itself.
     accumulates = False
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -50,6 +51,7 @@ class Softmax(ScoreMechanism):
         visible = options.visible_keys(range(q.shape[-2]), k)
         if visible is None:
             return logits.softmax(-1) @ v
+        # The softmax of a row without keys is not a number: such a row sees all keys, and is then set to 0.
         blind = ~visible.any(-1, keepdim=True)
         return logits.where(visible | blind, -torch.inf).softmax(-1).masked_fill(blind, 0) @ v
 
@@ -63,6 +65,7 @@ class Softmax(ScoreMechanism):
         features, temperature = v.shape[-1], float(self.temperature)
         if options.counts is not None:
             q = functional.pad(q, (0, 1), value=1.0)
+            # The kernel divides all logits by the temperature, which must not change the counts.
             logs = temperature * options.counts.log().expand(k.shape[:-1])
             k = torch.cat([k, logs[..., None].to(k.dtype)], dim=-1)
         if q.shape[-1] != features:

@@ -46,6 +46,7 @@ class SoftmaxSink(StreamedMechanism):
         logits = logits.masked_fill(copies <= 0, -torch.inf)
         # The shift cancels, so derivatives of every order stay right when it is treated as a constant.
         top = logits.detach().amax(-1, keepdim=True).maximum(sink.detach())
+        # Without a visible key and a sink, infinity minus infinity would not be a number.
         top = top.masked_fill(top == -torch.inf, 0)
         scores = copies * (logits - top).exp()
         return safe_divide(scores, scores.sum(-1, keepdim=True) + (sink - top).exp())

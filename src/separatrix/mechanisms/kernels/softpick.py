@@ -25,6 +25,7 @@ class Softpick(StreamedMechanism):
     is_normalised = False
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:
+        # A hidden key must not raise `top`, against which visible ones would then vanish.
         logits = logits.masked_fill(copies <= 0, 0)
         top = logits.detach().amax(-1, keepdim=True).clamp(min=0)
         above, below = logits.clamp(min=0), logits.clamp(max=0)

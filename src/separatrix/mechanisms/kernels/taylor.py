@@ -33,11 +33,11 @@ class Taylor(ScoreMechanism):
     order: int = natural(at_least=1, at_most=1000)
     """The degree of the last term."""
 
-    def _horner(self, logit: Any, one: Any) -> Any:
-        """Evaluate the sum from the inside out: 1 + z(1 + z/2(1 + z/3(...)))."""
-        total = one
+    def _horner(self, logit: Any, unit: Any) -> Any:
+        """Evaluate the sum from the inside out: 1 + z(1 + z/2(1 + z/3(...))), 1 the `unit` of its type."""
+        total = unit
         for i in range(self.order, 0, -1):
-            total = one + total * logit / i
+            total = unit + total * logit / i
         return total
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -64,6 +64,7 @@ class Taylor(ScoreMechanism):
             term = term * base / i
             difference, total = difference + divided_difference, total + term
         divisible = total > MIN_SUM
+        # log1p keeps the digits of a small step, which a difference of two logarithms would lose.
         ratio: Floats = np.log1p(step * difference / np.where(divisible, total, 1.0))
         if not np.all(divisible):
             ratio = np.where(divisible, ratio, self._log_score(base + step) - self._log_score(base))

@@ -64,7 +64,9 @@ class FadedFeatures(LogFeatureMechanism):
         with full_precision(v):
             falls = self._falls(k, v, present, extras)[..., -1:, :]
             wide_q, wide_k, wide_v, multiplicity, dtype = self._prepare(q, k, v, present, extras)
+            # In float64, as in `_prepare`: falls grow with the run, at the cost of float32's digits.
             sums, *references = (part.double() for part in state)
+            # Features without logarithms have no reference: the falls are the only ones, and start at 0.
             reference = references[0] if references else sums.new_zeros(*sums.shape[:-2], 1, 1)
             tokens = (wide_q, wide_k, wide_v, multiplicity)
             out, sums, reference = self._read_run(CHUNK, *tokens, sums, reference)

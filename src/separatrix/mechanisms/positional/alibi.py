@@ -126,6 +126,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
             return super().attend_to_cache(q, k, v, first, present, lengths, extras)
         counts = presence_mask(present, k).long()
         position, total = counts.cumsum(-1) - 1, counts.sum(-1, keepdim=True)
+        # Dropped tokens stand between the first tokens and all later ones: only the former are further away.
         distance = (total - 1 - position) + (lengths[:, None] - total) * (position < len(first_part))
         q, k = upcast(q, k)
         fall = extras["slopes"].double()[:, None, None] * distance[:, None, :, None]
@@ -140,6 +141,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
         if isinstance(inner, Softmax):
             return softmax(logits / float(inner.temperature) + fade, visible.to(fade))
         if isinstance(inner, ScoreMechanism):
+            # Hidden logits become 1, as in `ScoreMechanism`, so that no score or slope is infinite.
             scores = (inner.score(logits.where(visible, 1)) * fade.exp()).where(visible, 0)
             return divide(scores, scores.sum(-1, keepdim=True))
         if isinstance(inner, StreamedMechanism):

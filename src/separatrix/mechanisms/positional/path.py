@@ -103,10 +103,12 @@ class WYChunks:
         number_of_chunks = min(len(self.k), -(-(first + q.shape[-2]) // CHUNK))
         query_positions = torch.arange(first, first + q.shape[-2], device=q.device)[:, None]
         logits = []
+        # From the last chunk back: later tokens change a query before it meets an earlier key.
         for number in reversed(range(number_of_chunks)):
             overlap = q @ self.w[number].mT
             if (number + 1) * CHUNK > first + 1:
                 key_positions = torch.arange(number * CHUNK, (number + 1) * CHUNK, device=q.device)
+                # Tokens after a query do not change its keys.
                 overlap = overlap.where(key_positions <= query_positions, 0)
             logits.append(q @ self.k[number].mT - overlap @ self.x[number])
             q = q - overlap @ self.y[number]
@@ -118,6 +120,7 @@ def build_chunks(k: Keys, w: Keys, beta: Betas) -> WYChunks:
     batch = len(k)
     k, w, beta = (_split_chunks(x) for x in (k, w, beta))
     overlaps = (w @ k.mT).tril(-1)
+    # Both right-hand sides of one triangular system: the first gives X, the second Y.
     solution = solve_writes(w @ w.mT, torch.cat([overlaps, w], dim=-1), beta)
     parts = (k, w, solution[..., :CHUNK], solution[..., CHUNK:])
     return WYChunks(*(part.reshape(-1, batch, *part.shape[1:]) for part in parts))

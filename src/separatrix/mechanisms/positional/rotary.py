@@ -88,6 +88,8 @@ def rotate(
     speeds = base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=x.device) / width)
     angles = positions[:, None, :, None] * speeds
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    even, odd = x[..., 0 : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
-    rotation = torch.stack([cos * even - sin * odd, sin * even + cos * odd], dim=-1).flatten(-2)
+    first_channels, second_channels = x[..., 0 : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
+    turned_first = cos * first_channels - sin * second_channels
+    turned_second = sin * first_channels + cos * second_channels
+    rotation = torch.stack([turned_first, turned_second], dim=-1).flatten(-2)
     return torch.cat([rotation, x[..., 2 * pairs :]], dim=-1)

@@ -169,6 +169,7 @@ class RecurrentMechanism(Mechanism):
 
     def tokens_per_run(self, k: Keys) -> int:
         """Return the tokens read at once by the call: the scores of all heads should fit into the cache."""
+        # A power of two, so that mechanisms that pad their runs to one (`pad_to_power_of_two`) pad nothing.
         side = isqrt(MAX_CACHED_NUMBERS // (4 * max(1, k.shape[0] * k.shape[1])))
         return min(self.run, max(MIN_RUN, 1 << side.bit_length() - 1))
 
@@ -210,6 +211,7 @@ class RecurrentMechanism(Mechanism):
             chunk = min(chunk, self.longest_run(extras) or chunk)
             if present is not None and self.step_takes_present:
                 extras["present"] = present[:, None, :, None]
+            # Only extras per token are split into runs; each run gets the others whole.
             constants = {
                 extra.name: extras.pop(extra.name)
                 for extra in self.extras

@@ -53,6 +53,7 @@ class Decays:
 
     def since(self, earlier: Decays) -> Tensor:
         """Return the decay of earlier tokens at these; both have the same number, or one has one."""
+        # Rounded after the difference, which is small even where the sums are large.
         decay = (self.logs - earlier.logs).to(self.dtype).exp()
         if self.resets is None or earlier.resets is None:
             return decay
@@ -61,11 +62,11 @@ class Decays:
     def pairwise(self) -> Float[Tensor, "batch heads keys keys channels"]:
         """Return the decay of token j at token i; 0 for j after i."""
         span = self.logs[..., :, None, :] - self.logs[..., None, :, :]
-        hidden = torch.ones(span.shape[-3:-1], dtype=torch.bool, device=span.device).triu(1)[..., None]
+        is_hidden = torch.ones(span.shape[-3:-1], dtype=torch.bool, device=span.device).triu(1)[..., None]
         if self.resets is not None:
-            hidden = hidden | (self.resets[..., :, None, :] != self.resets[..., None, :, :])
+            is_hidden = is_hidden | (self.resets[..., :, None, :] != self.resets[..., None, :, :])
         # Masked before `exp`: spans of later tokens are positive, and may overflow.
-        return span.to(self.dtype).masked_fill(hidden, -torch.inf).exp()
+        return span.to(self.dtype).masked_fill(is_hidden, -torch.inf).exp()
 
 
 def accumulate_gates(log_gates: LogGates, dtype: torch.dtype) -> Decays:
@@ -98,11 +99,11 @@ def advance_scalar(
     k: Keys,
     v: Values,
     from_start: Tensor,
-    between: Tensor,
+    pair_decays: Tensor,
 ) -> tuple[Float[Tensor, "batch heads width features"], Attended]:
     """Read a run of `S_t = a_t S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t`, given its `scalar_decays`."""
-    out = from_start * (q @ state) + (q @ k.mT * between) @ v
-    return from_start[..., -1:, :] * state + (k * between[..., -1, :, None]).mT @ v, out
+    out = from_start * (q @ state) + (q @ k.mT * pair_decays) @ v
+    return from_start[..., -1:, :] * state + (k * pair_decays[..., -1, :, None]).mT @ v, out
 
 
 def pad_to_power_of_two(*tensors: Tensor) -> list[Tensor]:

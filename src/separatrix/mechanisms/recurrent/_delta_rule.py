@@ -84,6 +84,7 @@ def delta_loop(
         key, value, strength = k[..., t, :, None], v[..., t, :, None], beta[..., t, :, None]
         if gates is not None:
             state = gates[..., t, :, None] * state
+        # A matrix, as in the formula, unlike `step`: two ways to compute it that tests compare.
         state = (identity - strength * key @ key.mT) @ state + strength * key @ value.mT
         out.append(q[..., t, None, :] @ state)
     return torch.cat(out, dim=-2)

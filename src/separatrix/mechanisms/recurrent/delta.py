@@ -157,5 +157,6 @@ def unit_gradient(
 ) -> Float[Tensor, "*tokens width"]:
     """Return the gradient of `unit`, whose results are `keys`: the part that does not change the length."""
     square = k.square().sum(-1, keepdim=True)
+    # A key without a direction divides by 0, but nothing is recorded here, and `where` drops the result.
     tangent = (slope - keys * (keys * slope).sum(-1, keepdim=True)) / square.sqrt()
     return tangent.where(square > MIN_LENGTH**2, slope)

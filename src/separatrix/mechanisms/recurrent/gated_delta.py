@@ -37,10 +37,10 @@ class GatedDelta(DeltaRule, GatedMechanism):
 
     @advance_method
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        k, (from_start, between) = self.scale_keys(k), scalar_decays(extras["log_gates"], v.dtype)
-        writes = solve_writes(k @ k.mT * between, v - from_start * (k @ state[0]), extras["beta"])
-        out = add_product(from_start * (q @ state[0]), q @ k.mT * between, writes)
-        last_keys = k * between[..., -1, :, None]
+        k, (from_start, pair_decays) = self.scale_keys(k), scalar_decays(extras["log_gates"], v.dtype)
+        writes = solve_writes(k @ k.mT * pair_decays, v - from_start * (k @ state[0]), extras["beta"])
+        out = add_product(from_start * (q @ state[0]), q @ k.mT * pair_decays, writes)
+        last_keys = k * pair_decays[..., -1, :, None]
         return (add_product(from_start[..., -1:, :] * state[0], last_keys.mT, writes),), out
 
     def tokens_per_run(self, k: Keys) -> int:

@@ -94,6 +94,7 @@ class LogLinear(GatedMechanism):
         from_start = decays.from_start()
         near_scales = _select(scales, self._level(position[:, :, None], position[:, None, :]))
         out = (q @ k.mT * decays.pairwise()[..., 0] * near_scales) @ v
+        # Positions so far have no more digits than this, so sums of higher levels are still 0.
         depth = min(self.levels - 1, int(last.max()).bit_length())
         old, level = sums[..., :depth, :, :], torch.arange(1, depth + 1, device=k.device)
         old_levels = self._level(position, first[:, None])[..., None].maximum(level)

@@ -41,6 +41,7 @@ class MesaNet(GatedMechanism):
     )
     source = "[rec] arXiv 2506.05233, with gate, beta and ridge that are not learned"
     extras = (FORGET_GATES, INPUT_GATES, RIDGES)
+    # Each token of a run has a matrix H of its own, of width × width.
     run = 32
     beta: Fraction = exact(1, above=0, at_most=2)
     """The weight of a token."""
@@ -72,6 +73,7 @@ class MesaNet(GatedMechanism):
             decay_state(extras_t["log_gates"], before) + outer(key, beta * new)
             for before, new in zip(state, (v_t, key), strict=True)
         )
+        # H + Λ is symmetric: solving for q needs one right-hand side, for G one per feature.
         solution = torch.linalg.solve(to_keys + extras_t["ridges"].to(v_t).diag_embed(), q_t)
         return (to_values, to_keys), read(to_values, solution)
 
@@ -79,11 +81,14 @@ class MesaNet(GatedMechanism):
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         """Solve the systems of all matrices H of the run as one batch; values as in linear attention."""
         k, beta = self._scale_keys(k), extras["beta"].to(v)
-        from_start, between = scalar_decays(extras["log_gates"], v.dtype)
+        from_start, pair_decays = scalar_decays(extras["log_gates"], v.dtype)
+        # As vectors of width² numbers, one product with the decays gives every H of the run.
         pairs = (k[..., :, None] * (beta * k)[..., None, :]).flatten(-2)
-        to_keys = (between @ pairs + from_start * state[1].flatten(-2)[..., None, :]).reshape(*k.shape, -1)
+        to_keys = (pair_decays @ pairs + from_start * state[1].flatten(-2)[..., None, :]).reshape(
+            *k.shape, -1
+        )
         solution = torch.linalg.solve(to_keys + extras["ridges"].to(v).diag_embed()[:, None], q)
-        after, out = advance_scalar(state[0], solution, k, beta * v, from_start, between)
+        after, out = advance_scalar(state[0], solution, k, beta * v, from_start, pair_decays)
         return (after, to_keys[..., -1, :, :]), out
 
     def _scale_keys(self, k: Tensor) -> Tensor:

@@ -61,6 +61,7 @@ class MultiscaleRetention(RecurrentMechanism):
         if not self.normalised:
             return (q @ k.mT * powers.to(v)) @ v
         sums = (powers * presence_mask(options.present, k)[:, None, None, :]).sum(-1, keepdim=True)
+        # Sums are at least d^0 = 1, or 0 in a row without a present token, which must not be divided by 0.
         rows = q @ k.mT * (powers / (k.shape[-1] * sums.clamp(min=1)).sqrt()).to(v)
         return rows / rows.sum(-1, keepdim=True).abs().clamp(min=1) @ v
 
@@ -78,10 +79,10 @@ class MultiscaleRetention(RecurrentMechanism):
         present: Bool[Tensor, "batch 1 keys 1"] | None = None,
         **extras: Any,
     ) -> tuple[State, Attended]:
-        from_start, between = scalar_decays(decay_gates(extras["decay"], k, present), v.dtype)
-        sums, out = advance_scalar(state[0], q, k, append_ones(v), from_start, between)
+        from_start, pair_decays = scalar_decays(decay_gates(extras["decay"], k, present), v.dtype)
+        sums, out = advance_scalar(state[0], q, k, append_ones(v), from_start, pair_decays)
         counts = torch.ones_like(v[..., :1]) if present is None else present.to(v)
-        total = from_start * state[1][..., None, :] + between @ counts
+        total = from_start * state[1][..., None, :] + pair_decays @ counts
         if self.normalised:
             out = out / (q.shape[-1] * total.clamp(min=1)).sqrt()
             out = out / out[..., -1:].abs().clamp(min=1)

@@ -63,7 +63,9 @@ class PatternMechanism(Mechanism):
             rows = range(max(block.start, first), block.stop)
             if not rows:
                 continue
+            # Causal rows see no key after the last of them, so these are not even masked.
             columns = self.columns(rows, min(keys, rows.stop) if causal else keys, causal)
+            # There is no softmax over nothing.
             if not any(columns):
                 out.append(v.new_zeros(*q.shape[:-2], len(rows), v.shape[-1]))
                 continue
@@ -71,6 +73,7 @@ class PatternMechanism(Mechanism):
                 torch.cat([x[..., part.start : part.stop, :] for part in columns], -2) for x in (k, v)
             )
             j = torch.cat([torch.arange(part.start, part.stop, device=q.device) for part in columns])[None, :]
+            # A block that sees many keys is split again, to limit its scores.
             for part in split_range(
                 rows.start, rows.stop, rows_per_block(j.numel() * k.shape[0] * k.shape[1])
             ):

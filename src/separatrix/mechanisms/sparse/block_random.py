@@ -76,8 +76,9 @@ class BlockRandom(PatternMechanism):
         return split_range(0, queries, min(self.block, queries))
 
 
-def _nth_free(occupied: list[int], rank: int) -> int:
+def _nth_free(occupied_blocks: list[int], rank: int) -> int:
     """Return the block of this rank among those that are not occupied."""
-    for block in occupied:
+    # In ascending order, each occupied block at or below the rank moves it up by one.
+    for block in occupied_blocks:
         rank += block <= rank
     return rank

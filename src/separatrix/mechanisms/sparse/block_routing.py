@@ -95,6 +95,7 @@ def block_means(k: Keys, block: int) -> Means:
     over = -keys % block
     blocks = functional.pad(k.detach(), (0, 0, 0, over)).reshape(*k.shape[:-2], -1, block, k.shape[-1])
     sizes = k.new_full((blocks.shape[-3], 1), block)
+    # The zeros that fill the last block add nothing to its sum, and must not count.
     sizes[-1:] -= over
     return blocks.sum(-2) / sizes
 

@@ -77,6 +77,7 @@ def _newton_step(z: Logits, r: PerRow, copies: Copies, a: float) -> PerRow:
     total, slope = ((copies * part).sum(-1, keepdim=True) for part in _power(z, r, a))
     limits = torch.finfo(total.dtype)
     excess = -total * torch.expm1(-a * total.clamp(min=limits.tiny).log())
+    # A step to e^(-a r) = 0 or below would have no logarithm.
     return -torch.log1p(-safe_divide(excess, slope).clamp(max=1 - limits.eps)) / a
 
 
@@ -86,6 +87,7 @@ def _anchor(visible: Logits, copies: Copies, a: float) -> Int64[Tensor, "*rows 1
     A key has weight if the weights of those above it, at weight 0 for it, sum to less than 1.
     """
     candidates = copies > 0
+    # Each round drops at least the current key of every undecided row, so this ends.
     while True:
         number = copies.where(candidates, -1)
         most = candidates & (number == number.amax(-1, keepdim=True))

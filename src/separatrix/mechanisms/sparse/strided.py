@@ -44,6 +44,7 @@ class Strided(PatternMechanism):
         """Read near keys as in a window, and far ones by phase, i mod stride: a phase sees only itself."""
         queries, keys, groups = q.shape[-2], k.shape[-2], k.shape[0] * k.shape[1]
         stride, causal = min(self.stride, max(queries, keys)), options.causal
+        # Phases count from position 0; and a block has at least `stride` rows, with 3 stride near keys.
         if options.first or 3 * groups * stride**2 > max(_blocks.MAX_SCORES, groups * keys):
             return super().__call__(q, k, v, causal=causal, first=options.first)
         q = functional.pad(q, (0, 0, 0, -queries % stride))

@@ -36,6 +36,7 @@ class Window(PatternMechanism):
         return [nearby_keys(rows, self.size, keys)]
 
     def row_blocks(self, queries: int) -> list[range]:
+        # Rows of one block share the keys of a window; shorter blocks would copy the same keys more often.
         return split_range(0, queries, max(ROWS, min(self.size, queries)))
 
 

@@ -44,5 +44,6 @@ class WindowGlobal(PatternMechanism):
         return (range(self.globals), near) if self.globals else (near,)
 
     def row_blocks(self, queries: int) -> list[range]:
+        # Global rows see all keys; in a block with others, these would be computed for all keys as well.
         first, step = min(self.globals, queries), max(ROWS, min(self.size, queries))
         return [*split_range(0, first, step), *split_range(first, queries, step)]
