@@ -13,7 +13,7 @@ from benchmarks._base import Measurement, at_most, require, seconds
 from separatrix.analysis import maps
 from separatrix.analysis.maps import Map, boundary
 from separatrix.exact.engines import certified
-from separatrix.pages.maps import write_map
+from separatrix.pages.plots import write
 
 SIDE = 400
 FIXED = {"m": 12, "a0": "0.01", "b": "0.2", "c": "0.1"}
@@ -30,7 +30,7 @@ def measure() -> Iterator[Measurement]:
         out = Path(folder) / "map.html"
         yield at_most(
             "the same over a1 and n, as a page",
-            lambda: seconds(lambda: write_map(make(OVER_A1), out), repeats=3),
+            lambda: seconds(lambda: write(make(OVER_A1), out), repeats=3),
             "s",
             2.0,
         )
@@ -47,7 +47,7 @@ def seconds_to_make(plane: dict[str, object]) -> float:
 def seconds_of_boundary() -> float:
     """The time of a boundary that is certified."""
     (crossing,) = boundary("spike", "softmax", RANGE).crossings
-    require(crossing.certified, "the boundary in a1")
+    require(crossing.is_certified, "the boundary in a1")
     return seconds(lambda: boundary("spike", "softmax", RANGE), repeats=3)
 
 

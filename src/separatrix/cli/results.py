@@ -61,6 +61,7 @@ def results(
     from separatrix.sweeps.store import open_store, read_filter, select_cells
     from separatrix.sweeps.store.export import ENDINGS, write
     from separatrix.sweeps.store.frame import require_known
+    from separatrix.sweeps.store.sweep_list import find_sweep
 
     formats = [
         ending for ending, is_set in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if is_set
@@ -75,7 +76,7 @@ def results(
         require_writable(out, ENDINGS)
     wanted = read_filter(read_words(words or []), kind)
     source = open_store(store)
-    number = None if sweep is None else source.find_sweep(sweep)
+    number = None if sweep is None else find_sweep(source, sweep)
     with select_cells(source, wanted, number, limit) as selection:
         if selection.count == 0:
             require_known(source, wanted)
