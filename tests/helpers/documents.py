@@ -65,7 +65,7 @@ def require_result(found: Result, folder: Path, pictures: Sequence[str] = (".svg
     assert shown.tags <= {"div", "p", "table", "tbody", "tr", "th", "td"}
     assert shown.attributes <= {"style"}
     stem = folder / "found"
-    drawn = DRAWINGS[found.kind].panels(found) > 0
+    drawn = len(DRAWINGS[found.kind].panels(found)) > 0
     for ending in (".json", ".csv", ".parquet", *(pictures if drawn else ())):
         assert found.save(stem.with_suffix(ending)).stat().st_size > 0
     assert require_document(found.kind, stem.with_suffix(".json").read_text()) == json.loads(

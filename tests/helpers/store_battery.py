@@ -36,7 +36,7 @@ from separatrix.sweeps.store.leases import Leases
 from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
 from separatrix.sweeps.store.schema import cells, checksum, tallies
 from separatrix.sweeps.store.selection import first_place
-from separatrix.sweeps.store.sweep_list import read_progress
+from separatrix.sweeps.store.sweep_list import find_sweep, list_sweeps, read_progress
 from stored import POINT, contents, failed, row
 
 PROGRAM = [sys.executable, str(Path(stored.__file__))]
@@ -326,7 +326,7 @@ class StoreBattery:
 
     def test_an_empty_store(self, store: Store) -> None:
         assert results(store).height == results(store, mechanism="softmax", whatever="1:2").height == 0
-        assert store.list_sweeps() == []
+        assert list_sweeps(store)[0] == []
         assert store.find_statuses(["x"]) == store.find_statuses([]) == {}
         store.add([])
         with pytest.raises(UsageError, match=r"there is no sweep paper in .*; there are none$"):
@@ -345,7 +345,7 @@ class StoreBattery:
         for _ in range(2):
             store.add_members(one, members)
         store.add_members(two, [(row(1)[0], "part"), (row(1)[0], "other part")])
-        assert [(each.id, each.cells, each.plan) for each in store.list_sweeps()] == [
+        assert [(each.id, each.cells, each.plan) for each in list_sweeps(store)[0]] == [
             (one, 2, "text"),
             (two, 1, "other text"),
         ]
@@ -471,7 +471,7 @@ class StoreBattery:
         assert (again.cells, again.sweeps, again.members) == (6, 1, 8)
         copy = open_store(str(path))
         assert frame(copy).equals(before)
-        assert [(each.id, each.name, each.cells) for each in copy.list_sweeps()] == [(number, "plan k2", 6)]
+        assert [(each.id, each.name, each.cells) for each in list_sweeps(copy)[0]] == [(number, "plan k2", 6)]
         assert not check_store(url).sound
         with pytest.raises(UsageError, match=r"saved\.db exists already and is left unchanged"):
             repair_store(url, path)
@@ -496,14 +496,14 @@ class StoreBattery:
         first = store.begin_sweep("k1", "paper", "text")
         second = store.begin_sweep("k2", str(first), "text")
         third = store.begin_sweep("k3", "77", "text")
-        assert store.find_sweep(str(first)) == first
-        assert store.find_sweep(f"name:{first}") == second
-        assert store.find_sweep("name:paper") == store.find_sweep("paper") == first
-        assert store.find_sweep("name:77") == third
+        assert find_sweep(store, str(first)) == first
+        assert find_sweep(store, f"name:{first}") == second
+        assert find_sweep(store, "name:paper") == find_sweep(store, "paper") == first
+        assert find_sweep(store, "name:77") == third
         with pytest.raises(
             UsageError, match="there is no sweep number 77; the sweep of that name is name:77"
         ):
-            store.find_sweep("77")
+            find_sweep(store, "77")
 
     def test_read_filter_needs_no_store(self) -> None:
         assert read_filter({"n": 5, "seed": 3}).conditions == {"n": "5", "seed": "3"}

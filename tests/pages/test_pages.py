@@ -19,6 +19,8 @@ NAMES = sorted(path.name for path in files("separatrix.pages").joinpath("templat
 class Evil:
     """A figure with a text that would end its element."""
 
+    kind = EVIL
+
     def as_json(self) -> dict[str, str]:
         return {"text": EVIL}
 
@@ -40,11 +42,11 @@ def test_text_stays_text_in_every_macro() -> None:
         ui.facts([(EVIL, EVIL)], EVIL),  # type: ignore[attr-defined]
         ui.command(EVIL, EVIL),  # type: ignore[attr-defined]
         ui.paper(b"", EVIL),  # type: ignore[attr-defined]
-        ui.figure(EVIL, EVIL, Evil()),  # type: ignore[attr-defined]
+        ui.figure(EVIL, Evil()),  # type: ignore[attr-defined]
         ui.links([pages.Section(EVIL, EVIL, pages.typeset_prose(""))]),  # type: ignore[attr-defined]
         ui.sections([pages.Section(EVIL, EVIL, pages.typeset_prose(EVIL))]),  # type: ignore[attr-defined]
         ui.legend([Look(EVIL, EVIL)], plain=True),  # type: ignore[attr-defined]
-        ui.legend([Look(EVIL, EVIL, behind=EVIL)]),  # type: ignore[attr-defined]
+        ui.legend([Look(EVIL, EVIL, symbol="circle")]),  # type: ignore[attr-defined]
     ]
     for text in made:
         assert "alert(1)" in text
@@ -79,6 +81,6 @@ def test_nothing_is_taken_from_the_current_folder(tmp_path: Path, monkeypatch: p
 
 
 def test_long_and_hidden_text_is_cut_and_shown() -> None:
-    assert pages.shorten("x" * 500) == "x" * 399 + "…"
-    assert "\u202e" not in pages.shorten("a\u202eb")
+    assert pages.shorten_text("x" * 500) == "x" * 399 + "…"
+    assert "\u202e" not in pages.shorten_text("a\u202eb")
     assert pages.verdict_style("superb") == pages.verdict_style("none")

@@ -36,6 +36,7 @@ from separatrix.exact.reader import FourLayerNetwork
 from separatrix.mechanisms import mechanism_named
 from separatrix.pages import figures
 from separatrix.pages.charts import Chart
+from separatrix.pages.commands import Command
 from separatrix.pages.figures._base import PaperFigure
 from separatrix.pages.maps.figure import MapFigure
 from separatrix.pages.maps.scales import coloured_values, panel_title, quantity_scale
@@ -65,6 +66,11 @@ FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda:
 
 def _finding(status: ClaimStatus) -> Finding:
     return Finding(status, "compared <a> with <b>", "3 < 4", (Point({"n": 3}, True, p=0.5),), "n > 2")
+
+
+def _commands(figure: PaperFigure) -> list[Command]:
+    """The commands of a figure and of its panels."""
+    return [*figure.commands, *(command for panel in figure.panels for command in panel.commands)]
 
 
 def _stand_in(*claims: Claim, status: ClaimStatus = ClaimStatus.HOLDS) -> Ledger:
@@ -173,7 +179,7 @@ def test_the_page_says_what_was_found(page: str, drawn: tuple[PaperFigure, ...])
         assert all(typeset_prose(text) in page for text in figure.caption)
         assert figure.panels
         assert figure.commands
-        assert all(f"<code>{command.line}</code>" in page for command in figure.all_commands)
+        assert all(f"<code>{command.line}</code>" in page for command in _commands(figure))
 
 
 def test_the_finding_and_figures_come_before_the_ledger(page: str, drawn: tuple[PaperFigure, ...]) -> None:
@@ -225,7 +231,9 @@ def test_one_colour_is_not_all_that_a_panel_shows(drawn: tuple[PaperFigure, ...]
     softmax, linear = plot.panels
     assert (softmax.title, linear.title) == ("softmax, n = 10¹⁸", "linear, n = 10¹⁸, margin (P = 0)")
     for panel in (softmax, linear):
-        shades = (panel.scale.shade(panel.shown) - panel.scale.low) / (panel.scale.high - panel.scale.low)
+        shades = (panel.scale.shade(panel.coloured_numbers) - panel.scale.low) / (
+            panel.scale.high - panel.scale.low
+        )
         assert np.nanmax(shades) - np.nanmin(shades) > 0.5
 
 
@@ -270,7 +278,7 @@ def test_the_page_states_the_caveat(page: str) -> None:
 
 
 def test_commands_print_the_numbers_beside_them(drawn: tuple[PaperFigure, ...]) -> None:
-    commands = {command.line: command for figure in drawn for command in figure.all_commands}
+    commands = {command.line: command for figure in drawn for command in _commands(figure)}
     assert len(commands) > 15
     for command in commands.values():
         if command.arguments[0] == "reproduce":

@@ -37,6 +37,7 @@ from separatrix.sweeps.store import (
 from separatrix.sweeps.store.compare import Comparison, compare
 from separatrix.sweeps.store.reader import Reader as StoreReader
 from separatrix.sweeps.store.schema import cells
+from separatrix.sweeps.store.sweep_list import list_sweeps
 
 HERE = Environment("laptop", {"python": "3.11", "separatrix": "0.1.0"})
 EVIL = "<script>alert(1)</script>"
@@ -98,7 +99,7 @@ def refused(message: str, **more: Any) -> Row:
 
 def fill(store: Store, parts: Mapping[str, Sequence[Row]], name: str = "demo", plan: str = "plan") -> int:
     """A sweep of these cells."""
-    number = store.begin_sweep(f"{name}{len(store.list_sweeps())}", name, plan)
+    number = store.begin_sweep(f"{name}{len(list_sweeps(store)[0])}", name, plan)
     for part, rows in parts.items():
         named = [(f"{number}-{part}-{i}", question, result) for i, (_, question, result) in enumerate(rows)]
         store.add(named)
@@ -449,7 +450,7 @@ def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
     assert stored.cells["mechanism"].unique(maintain_order=True).to_list() == ["softmax", "zeta"]
     assert [name for name in stored.cells.columns if name.startswith("at:")] == ["at:n"]
     for group in group_cells(stored):
-        assert group.answered is group.cells
+        assert group.answered_cells is group.cells
         assert (group.cells.height, group.cells["part"].unique().to_list()) == (18, [group.part])
 
 

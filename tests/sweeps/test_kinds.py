@@ -49,6 +49,7 @@ from separatrix.sweeps.store.files import (
 )
 from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
 from separatrix.sweeps.store.schema import files
+from separatrix.sweeps.store.sweep_list import list_sweeps
 from separatrix.sweeps.work import BatchResults, WorkBatch
 from separatrix.sweeps.worker import OtherCode, work
 from stored import row
@@ -161,7 +162,7 @@ def test_training_is_queried_by_what_it_found(
     code, _, told = command(capsys, *asked, "trainin")
     assert (code, "there are: training, verdict" in told) == (2, True)
     assert command(capsys, "results", "--store", url, "kind=training")[0] == 2
-    assert [(each.name, each.cells) for each in store.list_sweeps()] == [
+    assert [(each.name, each.cells) for each in list_sweeps(store)[0]] == [
         ("toys", 6),
         ("small", verdicts.height),
     ]

@@ -33,6 +33,7 @@ from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.progress import Progress
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import Answer, CellResult, CellStatus, Store, frame, open_store, results
+from separatrix.sweeps.store.sweep_list import list_sweeps
 from separatrix.sweeps.sweep import executor_for, find_plan
 from separatrix.sweeps.verdict_cells import VerdictCell
 from separatrix.sweeps.work import BatchResults, WorkBatch, make_result
@@ -157,7 +158,7 @@ def test_the_same_cell_of_two_plans_is_computed_once(store: Store) -> None:
     run(one, store, executor)
     run(other, store, executor)
     assert sum(len(batch.items) for batch in executor.taken) == 2 * 4
-    assert [sweep.cells for sweep in store.list_sweeps()] == [6, 4]
+    assert [sweep.cells for sweep in list_sweeps(store)[0]] == [6, 4]
     assert set(results(store, sweep=2)["n"]) == {300, 400}
 
 

@@ -39,9 +39,10 @@ def report(
     """
     from separatrix.pages.store import write_report
     from separatrix.sweeps.store import open_store
+    from separatrix.sweeps.store.sweep_list import find_sweep
 
     store = open_store(url)
-    numbers = [None if name is None else store.find_sweep(name) for name in (sweep, against)]
+    numbers = [None if name is None else find_sweep(store, name) for name in (sweep, against)]
     with announced("report", f"curves, maps and tables of the cells in {out}; seconds to a minute", as_json):
         result = write_report(store, out, *numbers)
     show(result, as_json, lambda: _view(result))

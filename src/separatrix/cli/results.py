@@ -60,6 +60,7 @@ def results(
     from separatrix.sweeps.store import open_store, read_filter, select_cells
     from separatrix.sweeps.store.export import ENDINGS, write
     from separatrix.sweeps.store.frame import require_known
+    from separatrix.sweeps.store.sweep_list import find_sweep
 
     flags = zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True)
     formats = [ending for ending, is_set in flags if is_set]
@@ -73,7 +74,7 @@ def results(
         require_writable(out, ENDINGS)
     conditions = read_filter(read_words(words or []), kind)
     source = open_store(store)
-    number = None if sweep is None else source.find_sweep(sweep)
+    number = None if sweep is None else find_sweep(source, sweep)
     with select_cells(source, conditions, number, limit) as selection:
         if selection.count == 0:  # an empty answer may be a misspelled name
             require_known(source, conditions)

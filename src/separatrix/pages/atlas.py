@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from separatrix.analysis.cards.atlas import Atlas
 from separatrix.pages.looks import FAINT, PRINTED
 from separatrix.pages.pages import render_page
-from separatrix.pages.paper import paper_style, save_small_png
+from separatrix.pages.paper import hide_frame, paper_style, save_small_png
 from separatrix.pages.standings import standing_text
 from separatrix.pages.verdict_words import (
     COLOURS,
@@ -36,7 +36,7 @@ def draw(atlas: Atlas) -> Figure:
     from matplotlib.patches import Rectangle
 
     figure = Figure(figsize=size(atlas))
-    draw_cells(figure.subplots(), atlas)
+    draw_cells(atlas, figure.subplots())
     handles = [
         Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=PRINTED[FAINT]) for word in MEANINGS
     ]
@@ -60,7 +60,7 @@ def size(atlas: Atlas) -> tuple[float, float]:
     return 1.6 + COLUMN_WIDTH * len(atlas.constructions), 1.5 + ROW_HEIGHT * rows
 
 
-def draw_cells(axes: Axes, atlas: Atlas) -> None:
+def draw_cells(atlas: Atlas, axes: Axes) -> None:
     """Draw the cells on matplotlib axes."""
     from matplotlib.patches import Rectangle
 
@@ -80,18 +80,12 @@ def draw_cells(axes: Axes, atlas: Atlas) -> None:
         color = PRINTED[FAINT]
         axes.text(0.02, y - 0.08, family, ha="left", va="bottom", size=6.5, color=color, style="italic")
     axes.set_xlim(0, len(columns))
+    # The first row is on top, as in the table of the page.
     axes.set_ylim(max(places.values()) + 1, 0)
     axes.set_xticks([x + 0.5 for x in range(len(columns))], columns, rotation=40, ha="left")
     axes.set_yticks([y + 0.5 for y in places.values()], list(places))
-    hide_frame(axes, 7)
-
-
-def hide_frame(axes: Axes, label_size: float) -> None:
-    """Leave only the labels of a table of cells, the columns' above it."""
     axes.xaxis.tick_top()
-    axes.tick_params(length=0, labelsize=label_size)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
+    hide_frame(axes, labelsize=7)
 
 
 def _row_places(atlas: Atlas) -> dict[str, float]:
@@ -141,7 +135,7 @@ def _finding(atlas: Atlas) -> str:
         return f"None of {len(counts)} mechanisms tells D0 from D1 on any of {constructions}"
     subject = f"{best[0]} tells" if len(best) == 1 else f"{len(best)} of {len(counts)} mechanisms tell"
     line = f"{subject} D0 from D1 on {most} of {constructions}"
-    others = len(counts) - len(best)
-    rest = "the other mechanism" if others == 1 else f"the other {others} mechanisms"
-    more = f", more than {rest}" if others else ""
+    remaining_count = len(counts) - len(best)
+    remaining = "the other mechanism" if remaining_count == 1 else f"the other {remaining_count} mechanisms"
+    more = f", more than {remaining}" if remaining_count else ""
     return f"{line[:1].upper()}{line[1:]}{more}"

@@ -28,6 +28,7 @@ def script(*entries: str) -> str:
     order: list[str] = []
     for entry in entries:
         _add_module(entry, order)
+    # uPlot is a classic script that defines a global, so it stays outside of the function around the modules.
     library = read_static(f"vendor/{CHART_LIBRARY}") if CHART_MODULE in order else ""
     body = "\n".join(_wrap_module(name) for name in order)
     return f'{library}\n(() => {{\n"use strict";\nconst modules = {{}};\n{body}\n}})();\n'
@@ -59,9 +60,9 @@ def _read_module(name: str) -> str:
 def _add_module(name: str, order: list[str]) -> None:
     """Append a module after the modules it imports; modules of the explorer import each other in no cycle."""
     text = _read_module(name)
-    for imported in (*(match[2] for match in _IMPORT.finditer(text)), *_REEXPORT.findall(text)):
-        if imported not in order:
-            _add_module(imported, order)
+    for module in (*(match[2] for match in _IMPORT.finditer(text)), *_REEXPORT.findall(text)):
+        if module not in order:
+            _add_module(module, order)
     if name not in order:
         order.append(name)
 
@@ -70,9 +71,9 @@ def _add_module(name: str, order: list[str]) -> None:
 def _wrap_module(name: str) -> str:
     text = _read_module(name)
     exports = [match[2] for match in _DECLARATION.finditer(text)]
-    exports += [f"...modules[{json.dumps(other)}]" for other in _REEXPORT.findall(text)]
-    if listed := _EXPORT_LIST.search(text):
-        exports += [_rename(part, reverse=True) for part in listed[1].split(",")]
+    exports += [f"...modules[{json.dumps(module)}]" for module in _REEXPORT.findall(text)]
+    if export_list := _EXPORT_LIST.search(text):
+        exports += [_rename(part, reverse=True) for part in export_list[1].split(",")]
     text = _IMPORT.sub(_destructure, text)
     for pattern, replacement in ((_REEXPORT, ""), (_DECLARATION, r"\1"), (_EXPORT_LIST, "")):
         text = pattern.sub(replacement, text)

@@ -19,6 +19,7 @@ def page(card: Card) -> str:
     cards = (card, *card.against)
     compared = [other for other in card.against if other.constructions]
     rows = sort_worst_first(card, compared) if card.constructions else []
+    # A mechanism that is compared with itself has one curve.
     costs = list({one.cost.mechanism: one.cost for one in cards if isinstance(one.cost, CostCurve)}.values())
     softmax = [card.softmax_cost] if isinstance(card.softmax_cost, CostCurve) else []
     untimed = [one.cost for one in cards if isinstance(one.cost, Disagreement)]

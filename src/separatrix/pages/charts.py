@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.pages.looks import FAINT, Look, print_colour
 
@@ -61,6 +61,12 @@ class Series:
     is_silent: bool = False
     """Whether points are not read out."""
     symbol_size: float | None = None
+
+    @classmethod
+    def through(cls, points: Iterable[tuple[float, float | None]], look: Look, name: str = "") -> Series:
+        """Return a series through points `(x, y)`."""
+        pairs = list(points)
+        return cls(look, [x for x, _ in pairs], [y for _, y in pairs], name)
 
     def as_json(self) -> dict[str, Any]:
         """Return the series for chart.js."""
@@ -119,6 +125,9 @@ class Note:
 @dataclass(frozen=True)
 class Chart:
     """A line chart."""
+
+    kind: ClassVar[str] = "chart"
+    """The kind of figure that the page's script draws; each has an entry module, `page-KIND.js`."""
 
     x: ChartAxis
     y: ChartAxis
@@ -182,6 +191,7 @@ def draw_chart(axes: Axes, chart: Chart) -> None:
         if axis.ticks is not None:
             axes.set(**{f"{name}ticks": [at for at, _ in axis.ticks]})
             axes.set(**{f"{name}ticklabels": [text for _, text in axis.ticks]})
+            # A logarithmic axis would add minor ticks, with labels where it spans few decades.
             getattr(axes, f"{name}axis").set_ticks([], minor=True)
     if chart.title:
         axes.set_title(chart.title)
@@ -198,20 +208,22 @@ def _draw_rule(axes: Axes, rule: Rule) -> None:
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
-    look, x, y = series.look, list(series.x), _known(series.y)
+    look, x, y = series.look, list(series.x), _gaps_as_nan(series.y)
     style: dict[str, Any] = look.paper_style()
     if series.symbol_size is not None:
         style["markersize"] *= series.symbol_size
     if series.low is not None and series.high is not None:
-        low, high = _known(series.low), _known(series.high)
+        low, high = _gaps_as_nan(series.low), _gaps_as_nan(series.high)
         if series.is_band:
             axes.fill_between(x, low, high, color=style["color"], alpha=0.2, linewidth=0)
         else:
+            # Below the markers, which have to stay readable.
             axes.vlines(x, low, high, color=style["color"], lw=1, zorder=2)
     axes.plot(x, y, label=look.label or None, zorder=3, **style)
 
 
-def _known(values: Numbers) -> list[float]:
+def _gaps_as_nan(values: Numbers) -> list[float]:
+    # matplotlib breaks a line at NaN.
     return [float("nan") if value is None else value for value in values]
 
 
@@ -222,13 +234,14 @@ def draw_charts(
     ratios: Sequence[float] | None = None,
     keys: Sequence[Look] | None = None,
 ) -> Figure:
-    """Return a figure with charts side by side and one legend above them, in the style of paper."""
+    """Return a figure with charts side by side and one legend above them; call it in `paper_style`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size)
     grid = figure.subplots(-(-len(charts) // columns), columns, squeeze=False, width_ratios=ratios)
     for place, (axes, chart) in enumerate(zip(grid.flat, charts, strict=False)):
         draw_chart(axes, chart)
+        # A label that the chart to the left has already would cost width.
         if place % columns and chart.y.label == charts[place - 1].y.label:
             axes.set_ylabel("")
     for axes in grid.flat[len(charts) :]:

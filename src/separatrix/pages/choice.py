@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from separatrix.analysis.choose import Choice, ChoiceCell, ChoiceRow, ChoiceStatus
 from separatrix.analysis.choose.budget import format_bytes
-from separatrix.analysis.choose.construction_cells import BOTH
-from separatrix.pages.atlas import hide_frame
-from separatrix.pages.looks import GREEN, PURPLE, SKY, VERMILION
 from separatrix.pages.pages import render_page
-from separatrix.pages.verdict_words import CHOICE_LETTERS, COLOURS, INKS
+from separatrix.pages.paper import hide_frame
+from separatrix.pages.verdict_words import CHOICE_LETTERS, CHOICE_STYLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VERDICTS = ("distinguishes", "partial", "blind", "saturated", "undecided")
-WORD_COLOURS = {
-    **{word: (COLOURS[word], INKS[word]) for word in VERDICTS},
-    BOTH: ("#882255", "#ffffff"),
-    "lost": (PURPLE, "#000000"),
-    "cannot": ("#000000", "#ffffff"),
-    "can": (SKY, "#000000"),
-    "learned": (GREEN, "#ffffff"),
-    "not learned": ("#f0e442", "#000000"),
-    "not known": (COLOURS["none"], INKS["none"]),
-    "contradiction": (VERMILION, "#000000"),
-}
-"""Background and ink of each word."""
 
 
 def meanings(dtype: str) -> dict[str, str]:
     """Return the meaning of each word of a cell."""
-    return {
-        "distinguishes": "tells D0 from D1 (P ≥ 0.99)",
-        "partial": "partial (P between 0.01 and 0.99)",
-        "blind": "blind to this reader (P ≤ 0.01)",
-        "saturated": "saturated: this reader fires on both D0 and D1 (P ≤ 0.01)",
-        BOTH: f"blind, and also lost in {dtype}: the reader gets the same number from D0 and D1",
-        "lost": f"lost in {dtype} only: the reader gets the same number from D0 and D1",
-        "cannot": "cannot: proved (on constructions for every reader)",
-        "can": "can: constructed weights reach the best score",
-        "learned": "learned: stored runs solved it",
-        "not learned": "not learned, which does not mean cannot",
-        "undecided": "undecided: the draws do not decide",
-        "not known": "not known",
-        "contradiction": "the evidence contradicts itself, which is a bug in separatrix",
-    }
+    return {word: meaning.format(dtype=dtype) for word, (*_, meaning) in CHOICE_STYLES.items()}
 
 
 def _groups(choice: Choice) -> dict[str, list[ChoiceRow]]:
@@ -62,68 +33,36 @@ def _groups(choice: Choice) -> dict[str, list[ChoiceRow]]:
     return {heading: rows for heading, rows in groups.items() if rows}
 
 
-@dataclass(frozen=True)
-class CellText:
-    """The texts of one cell."""
-
-    cell: ChoiceCell
-
-    @property
-    def letter(self) -> str:
-        """The letter of the word, a small one if it is sampled."""
-        letter = CHOICE_LETTERS[self.cell.displayed_word]
-        return letter.lower() if self.cell.kind == "sampled" else letter
-
-    @property
-    def style(self) -> str:
-        """The colours of the word."""
-        return _style(self.cell.displayed_word)
-
-    @property
-    def title(self) -> str:
-        """The evidence in one line."""
-        at = f" at n={self.cell.n:,}" if self.cell.n else ""
-        return f"{self.cell.name}{at}: {self.cell.displayed_word}, {self.cell.kind}; {self.cell.evidence}"
-
-    @property
-    def other_length(self) -> str:
-        """The word at another length, which does not count; empty where there is none."""
-        cell = self.cell.elsewhere
-        return "" if cell is None else f"{CHOICE_LETTERS[cell.displayed_word]} at n={cell.n:,}"
+def _letter(cell: ChoiceCell) -> str:
+    """Return the letter of the word, a small one if it is sampled."""
+    letter = CHOICE_LETTERS[cell.displayed_word]
+    return letter.lower() if cell.kind == "sampled" else letter
 
 
-@dataclass(frozen=True)
-class RowText:
-    """The texts of one mechanism."""
+def _cell_texts(cell: ChoiceCell) -> dict[str, str]:
+    """Return the texts of a cell; `other_length` is the word at another length, which does not count."""
+    at, other = f" at n={cell.n:,}" if cell.n else "", cell.elsewhere
+    return {
+        "letter": _letter(cell),
+        "class": "none" if cell.word == "not known" else "seen",
+        "style": _style(cell.displayed_word),
+        "title": f"{cell.name}{at}: {cell.displayed_word}, {cell.kind}; {cell.evidence}",
+        "other_length": "" if other is None else f"{CHOICE_LETTERS[other.displayed_word]} at n={other.n:,}",
+    }
 
-    row: ChoiceRow
 
-    @property
-    def cells(self) -> list[CellText]:
-        """The texts of its cells."""
-        return [CellText(cell) for cell in self.row.sees.values()]
-
-    @property
-    def memory(self) -> str:
-        """The bytes that are kept of a sequence."""
-        return format_bytes(self.row.kept_bytes)
-
-    @property
-    def exponent(self) -> str:
-        """The power of n with which operations grow; empty where they were not counted."""
-        return "" if self.row.operations_exponent is None else f"{self.row.operations_exponent:.2f}"
-
-    @property
-    def lengths(self) -> str:
-        """The lengths at which operations were counted."""
-        lengths = ", ".join(f"{n:,}" for n in self.row.operations_counted_at)
-        return f"counted at {lengths} tokens" if lengths else "not counted"
-
-    @property
-    def reasons(self) -> str:
-        """The reasons for exclusion, the open questions, and remarks."""
-        unknown = f"not known: {', '.join(self.row.not_known)}" if self.row.not_known else ""
-        return "; ".join(filter(None, (*self.row.excluded_by, unknown, self.row.note)))
+def _row_texts(row: ChoiceRow) -> dict[str, Any]:
+    """Return a mechanism with its texts; `exponent` is empty where operations were not counted."""
+    lengths = ", ".join(f"{n:,}" for n in row.operations_counted_at)
+    open_questions = f"not known: {', '.join(row.not_known)}" if row.not_known else ""
+    return {
+        "row": row,
+        "cells": [_cell_texts(cell) for cell in row.sees.values()],
+        "memory": format_bytes(row.kept_bytes),
+        "exponent": "" if row.operations_exponent is None else f"{row.operations_exponent:.2f}",
+        "lengths": f"counted at {lengths} tokens" if lengths else "not counted",
+        "reasons": "; ".join(filter(None, (*row.excluded_by, open_questions, row.note))),
+    }
 
 
 def page(choice: Choice) -> str:
@@ -139,7 +78,7 @@ def page(choice: Choice) -> str:
         columns={name: _heading(choice, name) for name in choice.asked_at},
         nearest=choice.nearest,
         keys=[(letter, meaning, _style(word)) for word, letter, meaning in _legend(choice)],
-        groups={heading: [RowText(row) for row in rows] for heading, rows in groups.items()},
+        groups={heading: [_row_texts(row) for row in rows] for heading, rows in groups.items()},
     )
 
 
@@ -158,20 +97,19 @@ def _heading(choice: Choice, name: str) -> str:
 
 
 def _style(word: str) -> str:
-    background, ink = WORD_COLOURS[word]
+    _, background, ink, _ = CHOICE_STYLES[word]
     return f"background:{background};color:{ink}"
 
 
-def draw_cells(axes: Axes, choice: Choice) -> None:
+def draw_cells(choice: Choice, axes: Axes) -> None:
     """Draw mechanisms down and questions across; the names of excluded mechanisms are grey."""
     from matplotlib.patches import Rectangle
 
     for y, row in enumerate(choice.mechanisms):
         for x, cell in enumerate(row.sees.values()):
-            background, ink = WORD_COLOURS[cell.displayed_word]
+            _, background, ink, _ = CHOICE_STYLES[cell.displayed_word]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=background, edgecolor="none"))
-            letter = CellText(cell).letter
-            axes.text(x + 0.5, y + 0.5, letter, ha="center", va="center_baseline", size=6, color=ink)
+            axes.text(x + 0.5, y + 0.5, _letter(cell), ha="center", va="center_baseline", size=6, color=ink)
     names, count = [_heading(choice, name) for name in choice.asked_at], len(choice.mechanisms)
     axes.set_xlim(0, len(names))
     axes.set_ylim(count, 0)
@@ -179,6 +117,7 @@ def draw_cells(axes: Axes, choice: Choice) -> None:
     axes.set_yticks([y + 0.5 for y in range(count)], [row.mechanism for row in choice.mechanisms])
     for label, row in zip(axes.get_yticklabels(), choice.mechanisms, strict=True):
         label.set_color("#999999" if row.status is ChoiceStatus.EXCLUDED else "#000000")
-    hide_frame(axes, 6.5)
+    axes.xaxis.tick_top()
+    hide_frame(axes, labelsize=6.5)
     keys = "\n".join(f"{letter}  {meaning}" for _, letter, meaning in _legend(choice))
     axes.set_xlabel(f"{keys}\nsmall letters are sampled; names in grey are excluded", size=6.5, loc="left")

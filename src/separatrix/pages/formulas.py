@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from markupsafe import Markup, escape
 
 TOKEN = re.compile(r"\s*('[^']*'|\d+(?:[.,]\d+)*|[^\W\d_]+|\S)")
 CLOSES = {"(": ")", "[": "]", "{": "}"}
@@ -26,8 +24,6 @@ def formula(text: str) -> Markup:
     >>> print(formula("sqrt(2)"))
     <math alttext="sqrt(2)"><msqrt><mrow><mn>2</mn></mrow></msqrt></math>
     """
-    from markupsafe import Markup, escape
-
     tokens = deque(TOKEN.findall(text.replace("<=", "≤").replace(">=", "≥").replace("-", "−")))
     return Markup(f'<math alttext="{escape(text)}">{_row(tokens, "")}</math>')
 
@@ -63,17 +59,16 @@ def _term(tokens: deque[str]) -> str:
 
 
 def _atom(tokens: deque[str]) -> str:
-    from markupsafe import escape
-
     token = tokens.popleft() if tokens else ""
     if token in CLOSES:
         inside = _row(tokens, CLOSES[token])
         if token == "{":
             return f"<mrow>{inside}</mrow>"
+        # Browsers stretch all brackets; only those around a fraction should grow.
         fixed_height = "" if "<mfrac>" in inside else ' stretchy="false"'
         return f"<mrow><mo{fixed_height}>{token}</mo>{inside}<mo{fixed_height}>{CLOSES[token]}</mo></mrow>"
     if token == "sqrt":
-        tokens.popleft()
+        tokens.popleft()  # the opening bracket, which the root sign replaces
         return f"<msqrt><mrow>{_row(tokens, ')')}</mrow></msqrt>"
     if token.startswith("'"):
         return f"<mtext>{escape(token.strip(chr(39)))}</mtext>"

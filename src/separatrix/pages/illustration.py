@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from separatrix.analysis.cards.illustration import NAMES, Illustration, MechanismPicture, illustrate
 from separatrix.core.numbers.spelling import for_people
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED, choose_looks, print_colour
-from separatrix.pages.paper import paper_style, save_figure
+from separatrix.pages.paper import hide_frame, paper_style, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,6 +72,7 @@ def _draw_tokens(axes: Axes, illustration: Illustration, label: int) -> None:
                 axes.text(x + 0.5, y + 0.5, "⋯", ha="center", va="center", color=_FAINT)
                 continue
             share = abs(value) / ((logits if has_logits and x == 0 else values) or 1)
+            # The root keeps small numbers visible beside large ones.
             alpha = 0.45 * math.sqrt(share)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=BLUE, alpha=alpha, edgecolor="none"))
             style: dict[str, Any] = (
@@ -87,8 +88,8 @@ def _draw_tokens(axes: Axes, illustration: Illustration, label: int) -> None:
         axes.axvline(1, color=_FAINT, lw=0.8)
     axes.set_xlim(0, max(len(illustration.columns), 2))
     axes.set_ylim(len(rows), 0)
-    marked = f" (marked: {illustration.difference})" if label else ""
-    axes.set_title(f"D{label}{marked}", pad=14)
+    remark = f" (marked: {illustration.difference})" if label else ""
+    axes.set_title(f"D{label}{remark}", pad=14)
     axes.set_xticks([x + 0.5 for x in range(len(illustration.columns))], headings(illustration))
     axes.xaxis.tick_top()
     _name_tokens(axes, [row.tokens for row in rows])
@@ -100,9 +101,7 @@ def _draw_tokens(axes: Axes, illustration: Illustration, label: int) -> None:
 def _name_tokens(axes: Axes, names: list[str]) -> None:
     axes.set_yticks([y + 0.5 for y in range(len(names))], names)
     axes.set_ylabel("token", color=_FAINT)
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
+    hide_frame(axes)
 
 
 def _largest(illustration: Illustration, columns: Any) -> float:
@@ -119,6 +118,7 @@ def _draw_weights(axes: Axes, illustration: Illustration, picture: MechanismPict
         for weight, shift, face in zip(pair, (0.27, 0.73), ("none", colour), strict=True):
             axes.barh(y + shift, weight, 0.38, facecolor=face, edgecolor=colour, lw=0.9)
             axes.text(max(weight, 0) + 0.04 * most, y + shift, short_number(weight), va="center", size=6.5)
+    # At least three rows, so that the bars of two tokens do not fill the panel.
     axes.set_ylim(max(len(rows[0]), 3), 0)
     axes.set_xlim(0, 1.42 * most)
     names = [

@@ -41,8 +41,6 @@ class Look:
     has_line: bool = True
     is_filled: bool = False
     """Whether symbols are filled."""
-    behind: str = ""
-    """The colour behind the sample in the legend, where that is not the page's."""
 
     @property
     def path(self) -> str:
@@ -99,22 +97,25 @@ def choose_looks(mechanisms: Iterable[str]) -> dict[str, Look]:
     A mechanism looks the same in every picture: its look is a hash of its name, unless another mechanism in
     the same picture has that look.
     """
-    reserved = {(look.colour, look.dash) for look in LOOKS.values()}
+    paper_looks = {(look.colour, look.dash) for look in LOOKS.values()}
     free = [
+        # The shape moves on with each dash, so that lines of one colour differ in their symbols, too.
         (colour, dash, _SHAPES[(i + j) % len(_SHAPES)])
         for (i, dash), (j, colour) in product(enumerate(DASHES), enumerate(COLOURS))
-        if (colour, dash) not in reserved
+        if (colour, dash) not in paper_looks
     ]
+    # Solid lines in the colours of the paper's mechanisms come last, as those are mostly solid, too.
     known_colours = {look.colour for look in LOOKS.values()}
     free.sort(key=lambda look: look[0] in known_colours and not look[1])
     looks = {name: replace(look, label=name) for name, look in LOOKS.items()}
-    used: set[int] = set()
+    occupied: set[int] = set()
     for name in dict.fromkeys(mechanisms):
         if name in looks:
             continue
+        # CRC32 and not `hash`, which differs from process to process.
         start = crc32(name.encode())
         places = [(start + step) % len(free) for step in range(len(free))]
-        place = next((place for place in places if place not in used), places[0])
-        used.add(place)
+        place = next((place for place in places if place not in occupied), places[0])
+        occupied.add(place)
         looks[name] = Look(name, *free[place])
     return looks

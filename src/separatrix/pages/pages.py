@@ -11,6 +11,8 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from separatrix import __version__
 from separatrix.core.numbers.json import json_text
 from separatrix.core.numbers.printable import visible
@@ -21,7 +23,6 @@ from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, verdict_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 MAX_TEXT = 400
 """Characters of a message or a name from outside that are shown."""
@@ -48,8 +49,6 @@ def render_page(template: str, kinds: Iterable[str] = (), /, **variables: Any) -
     `kinds` are those of its figures, whose JavaScript is inlined: `map`, `chart`, `bars` or `atlas`.
     `variables` are those of the template; none may be missing.
     """
-    from markupsafe import Markup
-
     kinds = sorted(set(kinds))
     script = bundle.script(*(f"page-{kind}.js" for kind in kinds)) if kinds else ""
     sheets = dict.fromkeys(sheet for kind in kinds for sheet in SHEETS.get(kind, ("figures.css",)))
@@ -58,6 +57,7 @@ def render_page(template: str, kinds: Iterable[str] = (), /, **variables: Any) -
         template,
         script=Markup(script),
         style=Markup(style),
+        # The hash allows this one script: a text from outside that became markup could not run.
         script_policy=Markup(bundle.script_hash(script) if script else "'none'"),
         **variables,
     )
@@ -65,8 +65,6 @@ def render_page(template: str, kinds: Iterable[str] = (), /, **variables: Any) -
 
 def render_section(name: str, title: str, template: str, link: str = "", **variables: Any) -> Section:
     """Return a section of a page, from a template of its own."""
-    from markupsafe import Markup
-
     return Section(name, title, Markup(render_template(template, **variables)), link)
 
 
@@ -83,6 +81,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("separatrix.pages"),
         autoescape=True,
+        # A misspelt variable in a template is an error, not an empty text.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -91,7 +90,7 @@ def environment() -> Environment:
         prose=typeset_prose,
         statement=typeset_statement,
         formula=formula,
-        short=shorten,
+        short=shorten_text,
         verdict=verdict_name,
         data=embed_json,
         base64=lambda png: base64.b64encode(png).decode(),
@@ -106,8 +105,6 @@ def _read_template(name: str) -> str:
 
 def embed_json(figure: Any) -> Markup:
     """Return the JSON of a figure for a script element, which a tag in it cannot end."""
-    from markupsafe import Markup
-
     return Markup(json_text(figure.as_json(), indent=None).replace("<", "\\u003c"))
 
 
@@ -121,15 +118,11 @@ def typeset_prose(text: str) -> Markup:
     >>> str(typeset_prose("where $c < 1$."))
     'where <math alttext="c &lt; 1"><mi>c</mi><mo>&lt;</mo><mn>1</mn></math>.'
     """
-    from markupsafe import Markup
-
     parts = text.split("$")
     return Markup("").join(formula(part) if i % 2 else _typeset_scripts(part) for i, part in enumerate(parts))
 
 
 def _typeset_scripts(text: str) -> Markup:
-    from markupsafe import Markup
-
     markup = escape(text)
     markup = re.sub("[₀-₉]+", lambda match: f"<sub>{match[0].translate(PLAIN)}</sub>", markup)
     markup = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda match: f"<sup>{match[0].translate(PLAIN)}</sup>", markup)
@@ -146,18 +139,18 @@ def typeset_statement(text: str) -> Markup:
     >>> str(typeset_statement("a1(a1+b+c) >= 1, tau = sqrt(log n), D1, n^{-q gap}, power:beta=4"))
     'a<sub>1</sub>(a<sub>1</sub>+b+c) ≥ 1, τ = √(log n), D1, n<sup>−q gap</sup>, power:beta=4'
     """
-    from markupsafe import Markup
-
     markup = escape(powers_for_people(text).replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
     markup = re.sub(r"\^\{([^}]*)\}", lambda match: f"<sup>{match[1].replace('-', '−')}</sup>", markup)
     markup = re.sub(r"\^(-?\w+)", lambda match: f"<sup>{match[1].replace('-', '−')}</sup>", markup)
+    # Neither in names of parameters (`power:beta=4`) and longer words, nor in the delta rule, a name.
     letters = rf"(?<![:\w])({'|'.join(GREEK)})(?![=a-zA-Z0-9]| rule)"
     markup = re.sub(letters, lambda match: GREEK[match[1]], markup)
+    # D0 and D1 are names of datasets, not a variable with an index.
     markup = re.sub(r"\b([a-zA-CE-Z])(\d)(?![0-9a-zA-Z])", r"\1<sub>\2</sub>", markup)
     return Markup(re.sub(r"\b([a-zA-Zα-ω])_\{?(\w+(?:/\w+)?)\}?", r"\1<sub>\2</sub>", markup))
 
 
-def shorten(text: str | None, most: int = MAX_TEXT) -> str:
+def shorten_text(text: str | None, most: int = MAX_TEXT) -> str:
     """Return text from outside with hidden characters made visible, cut where it is long."""
     text = "" if text is None else visible(str(text), keep="\n\t")
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -165,5 +158,5 @@ def shorten(text: str | None, most: int = MAX_TEXT) -> str:
 
 def verdict_style(word: str) -> str:
     """Return the colours of a verdict; of an unknown word, those of a missing answer."""
-    known = word if word in COLOURS else "none"
-    return f"background:{COLOURS[known]};color:{INKS[known]}"
+    verdict = word if word in COLOURS else "none"
+    return f"background:{COLOURS[verdict]};color:{INKS[verdict]}"

@@ -11,6 +11,7 @@ from separatrix.pages.bundle import read_ramps
 from separatrix.pages.looks import FAINT, GRID, INK, PRINTED
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
@@ -45,7 +46,9 @@ STYLE: Mapping[str, Any] = {
     "legend.fontsize": 7.5,
     "figure.constrained_layout.use": True,
     "savefig.dpi": 220,
+    # TrueType fonts, since many journals reject Type 3, the default of matplotlib.
     "pdf.fonttype": 42,
+    # Else identifiers in SVG files would be random, and equal figures give different files.
     "svg.hashsalt": "separatrix",
 }
 """The full text width of a paper is about 7 inches; at that width 8 points are 8 points."""
@@ -83,6 +86,13 @@ def save_small_png(figure: Figure, colours: int = PAGE_COLOURS) -> bytes:
     png, small = save_figure(figure, "png", dpi=PAGE_DPI), io.BytesIO()
     Image.open(io.BytesIO(png)).convert("RGB").quantize(colours).save(small, format="png", optimize=True)
     return small.getvalue()
+
+
+def hide_frame(axes: Axes, **options: Any) -> None:
+    """Leave only the labels around a table of cells; `options` are those of `tick_params`."""
+    axes.tick_params(length=0, **options)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
 
 
 def colour_map(ramp: str) -> Colormap:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -21,46 +20,43 @@ from separatrix.pages.paper import paper_style, save_figure, save_small_png
 
 STORE = "results.db"
 """The file of the sweeps' cells."""
+FIGURES = ("sweeps", "phase", "attention", "margin", "hoeffding", "line")
+"""Modules of the figures and attributes of their data, in the order of the report."""
 
 
 def reproduce(out: Path, quiet: bool, effort: Effort = FULL, run_claims: RunClaims = ledger) -> Reproduction:
     """Run everything and write the report into `out`, whole or not at all."""
     start = time.perf_counter()
     with Folder(out) as folder, _progress(quiet) as progress:
-        computed = compute(folder.place / STORE, progress, effort, run_claims)
-        makers: tuple[Callable[[], PaperFigure], ...] = (
-            lambda: figures.sweeps.make_figure(computed.sweeps),
-            lambda: figures.phase.make_figure(computed.phase),
-            lambda: figures.attention.make_figure(computed.attention),
-            lambda: figures.margin.make_figure(computed.margin),
-            lambda: figures.hoeffding.make_figure(computed.hoeffding),
-            lambda: figures.line.make_figure(computed.line),
-        )
-        made = [make() for make in progress.track(makers, description="figures")]
-        files = {**_report(computed, made), **_pictures(made)}
+        data = compute(folder.place / STORE, progress, effort, run_claims)
+        paper_figures = [
+            getattr(figures, name).make_figure(getattr(data, name))
+            for name in progress.track(FIGURES, description="figures")
+        ]
+        files = {**_report(data, paper_figures), **_pictures(paper_figures)}
         folder.fill(files)
-    return Reproduction(out, computed.ledger, (*files, STORE), round(time.perf_counter() - start, 1))
+    return Reproduction(out, data.ledger, (*files, STORE), round(time.perf_counter() - start, 1))
 
 
-def _report(computed: ReproductionData, made: list[PaperFigure]) -> dict[str, bytes]:
+def _report(data: ReproductionData, paper_figures: list[PaperFigure]) -> dict[str, bytes]:
     """Return the page and the tables by their paths."""
     with paper_style():
-        images = {figure.name: save_small_png(figure.draw()) for figure in made}
+        images = {figure.name: save_small_png(figure.draw()) for figure in paper_figures}
     return {
-        "report.html": reproduction_page.page(computed, made, images).encode(),
-        "ledger.json": json_file(computed.ledger.as_json()),
-        "separations.json": json_file([row.as_json() for row in find_separations(computed.answers)]),
-        "scaling.json": json_file([row.as_json() for row in computed.growth]),
-        **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in computed.sweeps},
+        "report.html": reproduction_page.page(data, paper_figures, images).encode(),
+        "ledger.json": json_file(data.ledger.as_json()),
+        "separations.json": json_file([row.as_json() for row in find_separations(data.answers)]),
+        "scaling.json": json_file([row.as_json() for row in data.growth]),
+        **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in data.sweeps},
     }
 
 
-def _pictures(made: list[PaperFigure]) -> dict[str, bytes]:
+def _pictures(paper_figures: list[PaperFigure]) -> dict[str, bytes]:
     """Return the figures as image files by their paths."""
     with paper_style():
         return {
             f"figures/{figure.name}.{kind}": save_figure(drawing, kind)
-            for figure in made
+            for figure in paper_figures
             for drawing in [figure.draw()]
             for kind in ("png", "pdf", "svg")
         }

@@ -26,46 +26,46 @@ ANSWER_COLUMNS = {
 }
 
 
-def page(computed: ReproductionData, figures: Sequence[PaperFigure], images: Mapping[str, bytes]) -> str:
+def page(data: ReproductionData, figures: Sequence[PaperFigure], images: Mapping[str, bytes]) -> str:
     """Return the page; `images` are the figures as PNG, for printing and readers without scripts."""
     return render_page(
         "reproduction.html.j2",
         ("map", "chart"),
-        title=_title(computed),
+        title=_title(data),
         figures=figures,
-        illustration=computed.illustration,
-        picture=save_figure(draw(computed.illustration), "svg"),
+        illustration=data.illustration,
+        picture=save_figure(draw(data.illustration), "svg"),
         images=images,
-        sections=(separations_section(computed.answers), growth_section(computed.growth)),
+        sections=(separations_section(data.answers), growth_section(data.growth)),
         far=spell_number(FAR),
-        far_softmax=spell_number(computed.far["softmax"].margin, 5),
-        far_linear=spell_number(computed.far["linear"].margin * FAR, 3),
-        facts=_facts(computed),
+        far_softmax=spell_number(data.far["softmax"].margin, 5),
+        far_linear=spell_number(data.far["linear"].margin * FAR, 3),
+        facts=_facts(data),
         base=" ".join(f"{name}={spell_value(value)}" for name, value in BASE.items()),
-        ledger=[*_ledger_parts(computed.ledger.entries)],
-        ledger_summary=count_statuses(computed.ledger.entries),
+        ledger=[*_ledger_parts(data.ledger.entries)],
+        ledger_summary=count_statuses(data.ledger.entries),
         made_by=reproduce_command("").line,
     )
 
 
-def _title(computed: ReproductionData) -> str:
-    softmax, linear = (spell_number(computed.near[name].distinguish) for name in ("softmax", "linear"))
+def _title(data: ReproductionData) -> str:
+    softmax, linear = (spell_number(data.near[name].distinguish) for name in ("softmax", "linear"))
     return f"Softmax tells D0 from D1 with probability {softmax}, linear attention with {linear}"
 
 
-def _facts(computed: ReproductionData) -> list[tuple[str, ...]]:
-    outcomes = computed.near.values()
+def _facts(data: ReproductionData) -> list[tuple[str, ...]]:
+    outcomes = data.near.values()
     return [
         *(
             (f"P(tells apart), {name}", spell_number(outcome.distinguish, 6), repr(outcome.distinguish))
-            for name, outcome in computed.near.items()
+            for name, outcome in data.near.items()
         ),
         (
             "margin in √(log n), softmax : linear",
             " : ".join(spell_number(outcome.margin) for outcome in outcomes),
             " : ".join(repr(outcome.margin) for outcome in outcomes),
         ),
-        ("statements checked", count_statuses(computed.ledger.entries)),
+        ("statements checked", count_statuses(data.ledger.entries)),
     ]
 
 

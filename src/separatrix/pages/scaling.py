@@ -20,9 +20,13 @@ from separatrix.pages.maps.captions import describe_fixed
 from separatrix.pages.maps.scales import axis_label
 from separatrix.pages.pages import render_page
 from separatrix.pages.paper import paper_style, save_figure, save_small_png
+from separatrix.pages.plots.registry import SIZE
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from separatrix.analysis.laws import Scaling, Scalings
 
 Row = Mapping[str, Any]
 MAX_NAMED = 4
@@ -59,7 +63,7 @@ class Growth:
             laws = Counter(describe_law(row) for row in self.rows)
             counts = ", ".join(f"{name} for {count}" for name, count in laws.most_common(MAX_NAMED))
             return f"{_title(self.rows[0])}: {counts} of {len(self.rows)} mechanisms"
-        laws_of_each = "; ".join(_describe_growth(row) for row in self.rows)
+        laws_of_each = "; ".join(_law_texts(row)[1] for row in self.rows)
         return f"The {self.quantity} on {self.rows[0]['construction']} {laws_of_each}"
 
     @property
@@ -81,35 +85,25 @@ def _title(row: Row) -> str:
     return f"{row['quantity']} on {row['construction']} against {row['parameter']}"
 
 
-def _exponent(row: Row) -> str:
-    return f"{row['exponent']:.3f}".rstrip("0").rstrip(".")
-
-
 def describe_law(row: Row) -> str:
     """Return the law in a few words."""
-    if row["power_law"] is None:
-        return "the points do not determine the law"
-    if not row["power_law"]:
-        return f"not a power law ({row['form']})" if row["form"] else "not a power law"
-    if row["form"] == "constant":
-        return "constant"
-    exponent = _exponent(row)
-    if "." in exponent:
-        return f"exponent {exponent}"
-    return f"{row['parameter']}{exponent.translate(RAISED)}"
+    return _law_texts(row)[0]
 
 
-def _describe_growth(row: Row) -> str:
-    """Return the law of one mechanism as the end of a sentence."""
+def _law_texts(row: Row) -> tuple[str, str]:
+    """Return the law in a few words, and as the end of a sentence about the mechanism."""
+    subject, form = f"for {row['mechanism']}", f" ({row['form']})" if row["form"] else ""
     if row["power_law"] is None:
-        return f"grows by a law that these points do not determine for {row['mechanism']}"
+        long = f"grows by a law that these points do not determine {subject}"
+        return "the points do not determine the law", long
     if not row["power_law"]:
-        form = f" ({row['form']})" if row["form"] else ""
-        return f"follows no power law for {row['mechanism']}{form}"
+        return f"not a power law{form}", f"follows no power law {subject}{form}"
     if row["form"] == "constant":
-        return f"stays constant for {row['mechanism']}"
-    exponent = _exponent(row).replace("-", "−")
-    return f"goes like {row['parameter']}^{exponent} for {row['mechanism']}"
+        return "constant", f"stays constant {subject}"
+    parameter, exponent = row["parameter"], f"{row['exponent']:.3f}".rstrip("0").rstrip(".")
+    # Only whole exponents have characters of their own.
+    short = f"exponent {exponent}" if "." in exponent else f"{parameter}{exponent.translate(RAISED)}"
+    return short, f"goes like {parameter}^{exponent.replace('-', '−')} {subject}"
 
 
 def chart(rows: Sequence[Row]) -> Chart:
@@ -119,6 +113,7 @@ def chart(rows: Sequence[Row]) -> Chart:
     for row in rows:
         look, values = looks[row["mechanism"]], row["values"]
         low, high = ([value[end] for value in values] for end in ("low", "high"))
+        # Exact values have intervals of no width, which would be drawn as a band of nothing.
         is_noisy = low != high
         series.append(
             Series(
@@ -140,11 +135,18 @@ def draw(rows: Sequence[Row]) -> Figure:
     from matplotlib.figure import Figure
 
     with paper_style():
-        figure = Figure(figsize=(4.6, 3.4))
+        figure = Figure(figsize=SIZE)
         axes = figure.subplots()
         draw_chart(axes, chart(rows))
         axes.legend()
     return figure
+
+
+def draw_result(result: Scaling | Scalings, axes: Axes) -> None:
+    """Draw the chart of one scaling or several on matplotlib axes."""
+    answers = getattr(result, "scalings", [result])
+    draw_chart(axes, chart([answer.as_json() for answer in answers]))
+    axes.legend()
 
 
 def columns(growth: Growth) -> list[str]:

@@ -42,13 +42,13 @@ def standing_text(standing: ConstructionResult | NoConstructionResult) -> Standi
     outcome, rescue = standing.verdict.outcome, standing.rescue
     low, high = outcome.interval
     interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
-    rescued = "" if rescue is None else f"; {rescue.by.value}: {rescue.evidence}"
+    addition = "" if rescue is None else f"; {rescue.by.value}: {rescue.evidence}"
     has_rescue = rescue is not None and standing.word in ("blind", "saturated")
     growth = describe_growth(standing)
     return StandingText(
         name=standing.name,
         word=standing.word,
-        evidence=f"P = {outcome.distinguish:.6g}{interval}; {outcome.engine}: {outcome.evidence}{rescued}",
+        evidence=f"P = {outcome.distinguish:.6g}{interval}; {outcome.engine}: {outcome.evidence}{addition}",
         letter=RESCUES[rescue.by.value][0] if rescue is not None and has_rescue else LETTERS[standing.word],
         p=f"{MARKS[standing.point.kind]} {short_probability(outcome.distinguish)}",
         growth=growth,
@@ -58,11 +58,11 @@ def standing_text(standing: ConstructionResult | NoConstructionResult) -> Standi
     )
 
 
-def sort_worst_first(card: Card, others: Sequence[Card]) -> list[tuple[str, list[StandingText]]]:
+def sort_worst_first(card: Card, other_cards: Sequence[Card]) -> list[tuple[str, list[StandingText]]]:
     """Return the cells of a card and of others by construction, those on which it fails first."""
     columns = [
-        {standing.name: standing_text(standing) for standing in one.constructions.values()}
-        for one in (card, *others)
+        {standing.name: standing_text(standing) for standing in each_card.constructions.values()}
+        for each_card in (card, *other_cards)
     ]
     rows = [(name, [column[name] for column in columns]) for name in columns[0]]
     return sorted(rows, key=lambda row: WORST_FIRST.index(row[1][0].word))

@@ -40,8 +40,8 @@ class BatchSizes:
         """Return the number of cells for the next batch of a cost key."""
         if key not in self._cost:
             return 1
-        wanted = int(TARGET_SECONDS / max(self._cost[key], 1e-9))
-        return max(1, min(wanted, MAX_GROWTH * self._largest[key], MAX_BATCH))
+        affordable = int(TARGET_SECONDS / max(self._cost[key], 1e-9))
+        return max(1, min(affordable, MAX_GROWTH * self._largest[key], MAX_BATCH))
 
     def learn(self, batch: WorkBatch, seconds: Sequence[float]) -> None:
         """Include the computing times of the cells of a batch."""
@@ -99,18 +99,18 @@ class Backlog:
     def _lease(self, cells: Sequence[WorkItem], limit: int) -> tuple[list[WorkItem], list[WorkItem]]:
         """Lease at most so many cells; return them, and those that remain free."""
         since = self._began if self._retry_failed else ""
-        leased = self.leases.acquire([cell.id for cell in cells], limit, since)
+        leased_cells = self.leases.acquire([cell.id for cell in cells], limit, since)
         mine, remaining = list[WorkItem](), list[WorkItem]()
         for cell in cells:
-            if cell.id in leased.mine:
+            if cell.id in leased_cells.mine:
                 mine.append(cell)
-            elif cell.id in leased.stored:
-                self._count(leased.stored[cell.id], by_others=True)
-            elif cell.id in leased.others:
+            elif cell.id in leased_cells.stored:
+                self._count(leased_cells.stored[cell.id], by_others=True)
+            elif cell.id in leased_cells.others:
                 self._elsewhere[cell.id] = cell
             else:
                 remaining.append(cell)
-        self._leased.update(leased.mine)
+        self._leased.update(leased_cells.mine)
         self._progress.elsewhere = len(self._elsewhere)
         return mine, remaining
 
@@ -126,16 +126,16 @@ class Backlog:
             self._failed.add(cell.id)
 
     def _find_free(self, cells: Sequence[WorkItem], by_others: bool = False) -> list[WorkItem]:
-        stored = self._store.find_statuses([cell.id for cell in cells])
-        missing = [cell.id for cell in cells if self._is_missing(stored.get(cell.id))]
-        others = self.leases.find_others(missing) if missing else set()
+        statuses = self._store.find_statuses([cell.id for cell in cells])
+        missing = [cell.id for cell in cells if self._is_missing(statuses.get(cell.id))]
+        leased_elsewhere = self.leases.find_others(missing) if missing else set()
         free: dict[str, WorkItem] = {}
         for cell in cells:
-            if any(cell.id in known for known in (free, self._leased, self._failed, self._elsewhere)):
+            if any(cell.id in group for group in (free, self._leased, self._failed, self._elsewhere)):
                 self._progress.twice += 1
-            elif not self._is_missing(stored.get(cell.id)):
-                self._count(stored[cell.id], by_others)
-            elif cell.id in others:
+            elif not self._is_missing(statuses.get(cell.id)):
+                self._count(statuses[cell.id], by_others)
+            elif cell.id in leased_elsewhere:
                 self._elsewhere[cell.id] = cell
             else:
                 free[cell.id] = cell

@@ -9,6 +9,7 @@ import threading
 import time
 from asyncio import CancelledError
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
@@ -44,31 +45,19 @@ TaskOutcome = BatchResults | BatchOutcome | Exception
 
 
 @dataclass(frozen=True)
-class _Call:
-    """A batch that is computed when it is unpickled.
+class _DeferredCall:
+    """A call of a function, made when it is unpickled.
 
     Schedulers unpickle tasks, and workers do so before an error can be reported. A task that named our
     functions would load torch into the scheduler, and kill every worker without separatrix. So the task is
     `pickle.loads`.
     """
 
-    batch: WorkBatch
-    limit: float | None = None
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.limit is None:
-            return work, self.batch.arguments
-        return work_within, (self.batch, self.limit)
-
-
-@dataclass(frozen=True)
-class _Test:
-    """A test whether a worker can compute an item: unpickling raises the reason if it cannot."""
-
-    item: WorkItem
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return require_same_code, (self.item,)
+        return self.function, self.arguments
 
 
 @dataclass(frozen=True)
@@ -233,10 +222,15 @@ class DaskExecutor(Executor):
         if self._excluded and not self._usable:
             self._stranded.append(batch)
             return
+        # A new key for each attempt: Dask answers a key that it knows with the earlier result.
         key, workers = f"separatrix-{uuid4().hex}", self._usable if self._excluded else None
-        call = pickle.dumps(_Call(batch, self.cell_timeout))
+        call = _DeferredCall(work, batch.arguments)
+        if self.cell_timeout is not None:
+            call = _DeferredCall(work_within, (batch, self.cell_timeout))
         try:
-            future = self._client.submit(pickle.loads, call, key=key, pure=False, workers=workers)
+            future = self._client.submit(
+                pickle.loads, pickle.dumps(call), key=key, pure=False, workers=workers
+            )
         except Exception:
             if self._client.status != "running":
                 raise self._make_lost_error() from None
@@ -307,7 +301,7 @@ class DaskExecutor(Executor):
             answers = self._client.sync(
                 self._client._run,
                 pickle.loads,
-                pickle.dumps(_Test(item)),
+                pickle.dumps(_DeferredCall(require_same_code, (item,))),
                 workers=list(self._slots),
                 on_error="return",
                 callback_timeout=SILENCE_TIMEOUT,

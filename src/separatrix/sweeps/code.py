@@ -156,24 +156,24 @@ def _read_source(name: str, path: Path) -> SourceFile:
     text = path.read_text(encoding="utf-8", errors="replace")
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     imports: list[str] = []
-    for written, names in _find_imports(text):
-        module = resolve_name(written, package) if written.startswith(".") else written
+    for source, names in _find_imports(text):
+        module = resolve_name(source, package) if source.startswith(".") else source
         if module.removeprefix("separatrix.") in REGISTRIES:
             registry = SOURCES.joinpath(*module.split(".")[1:], "__init__.py").read_text()
-            imports += [home for home, listed in _find_imports(registry) if set(names) & set(listed)]
+            imports += [home for home, exported in _find_imports(registry) if set(names) & set(exported)]
         else:
-            imports += [module, *(f"{module}.{imported}" for imported in names)]
+            imports += [module, *(f"{module}.{attribute}" for attribute in names)]
     # Most imported names are no modules. They are removed here once, not in every search.
     is_ours = _top(name) == "separatrix"
-    kept = [x for x in imports if not is_ours or _find_file(x, frozenset({"separatrix"})) is not None]
-    return SourceFile(hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(kept)))
+    modules = [x for x in imports if not is_ours or _find_file(x, frozenset({"separatrix"})) is not None]
+    return SourceFile(hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(modules)))
 
 
 def _find_imports(text: str) -> Iterator[tuple[str, list[str]]]:
     """The import statements of a source: the module, and the names that are imported from it."""
     for match in _IMPORT.finditer(text):
-        written = re.sub(r"#[^\n]*", "", match["names"] or match["modules"]).strip("() \t\n")
-        names = [name.split()[0] for name in written.split(",") if name.strip()]
+        names_text = re.sub(r"#[^\n]*", "", match["names"] or match["modules"]).strip("() \t\n")
+        names = [name.split()[0] for name in names_text.split(",") if name.strip()]
         if match["source"]:
             yield match["source"], names
         else:

@@ -71,7 +71,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the rest of a plan; cells of unknown cost are tried for about `budget` seconds."""
     counts, samples, random = Counter[CostKey](), defaultdict[CostKey, list[WorkItem]](list), Random(0)
-    identities, missing_identities, stored = array("Q"), array("Q"), 0
+    # Eight bytes of each identity: a plan may have ten million cells. The fixed seed of the samples lets a
+    # repeated estimate try the same cells.
+    identities, missing_identities, stored_count = array("Q"), array("Q"), 0
     items = (item for _, item in plan)
     while chunk := list(islice(items, LOOKUP_SIZE)):
         statuses = {} if store is None else store.find_statuses([item.id for item in chunk])
@@ -82,12 +84,12 @@ def estimate(
                 missing_identities.append(identities[-1])
                 _add_sample(item, counts, samples[item.cost_key], random)
             else:
-                stored += 1
+                stored_count += 1
     missing = _count_distinct(missing_identities)
-    recorded = {} if store is None else store.mean_seconds()
-    known = {key: recorded[key] for key in counts if key in recorded}
-    tried = _try_cells([samples[key] for key in counts if key not in known], executor, budget)
-    cost = {**known, **tried}
+    stored_costs = {} if store is None else store.mean_seconds()
+    known_costs = {key: stored_costs[key] for key in counts if key in stored_costs}
+    tried_costs = _try_cells([samples[key] for key in counts if key not in known_costs], executor, budget)
+    cost = {**known_costs, **tried_costs}
     mean = sum(cost.values()) / len(cost) if cost else 0.0
     work = sum(count * cost.get(key, mean) for key, count in counts.items())
     work *= missing / max(len(missing_identities), 1)
@@ -97,11 +99,11 @@ def estimate(
         store=location,
         cells=plan.count,
         different=_count_distinct(identities),
-        stored=stored,
+        stored=stored_count,
         missing=missing,
         workers=executor.workers,
         seconds=seconds,
-        seconds_from=CostBasis(len(known), len(tried), len(counts) - len(cost)),
+        seconds_from=CostBasis(len(known_costs), len(tried_costs), len(counts) - len(cost)),
         taken=plan.reference_defaults,
     )
 
@@ -148,8 +150,8 @@ def _mean_cost(items: Sequence[WorkItem], results: Sequence[CellResult]) -> floa
     exponent = DEFAULT_EXPONENT
     if n[0] < n[count - 1]:
         exponent = np.polyfit(np.log(n[:count]), np.log(seconds), 1)[0]
-    others = seconds[-1] * (n[count:] / n[count - 1]) ** np.clip(exponent, 0, 2)
-    return float(sum(seconds) + others.sum()) / len(items)
+    other_seconds = seconds[-1] * (n[count:] / n[count - 1]) ** np.clip(exponent, 0, 2)
+    return float(sum(seconds) + other_seconds.sum()) / len(items)
 
 
 def _count_distinct(identities: array[int]) -> int:

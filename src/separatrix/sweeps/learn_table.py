@@ -12,16 +12,15 @@ from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo
 
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.sweeps.code import training_code
-from separatrix.sweeps.plan_points import read_values
 from separatrix.sweeps.plan_table import (
     MAX_CELLS,
     Mistakes,
     PlanTable,
     SeedsFrom,
     as_validator,
+    read_choices,
     read_names,
     read_seeds,
-    require_few,
     require_table,
 )
 from separatrix.sweeps.training_runs import SCRATCH, TrainingRun, normalize_start, parse_rate, training_run
@@ -108,13 +107,8 @@ def _list_choices(
     schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes
 ) -> list[dict[str, Any]]:
     """The product of the values of some parameters; empty if one of them is wrong."""
-    values, before = dict[str, tuple[Any, ...]](), len(mistakes.details)
-    with mistakes.at():
-        require_few(entries, MAX_CELLS, "points")
-    for name, value in entries.items() if len(mistakes.details) == before else ():
-        with mistakes.at(name):
-            values[name] = read_values(schema, name, value)
-    if len(mistakes.details) > before:
+    values = read_choices(schema, entries, mistakes, MAX_CELLS)
+    if values is None:
         return []
     return [dict(zip(values, choice, strict=True)) for choice in product(*values.values())]
 

@@ -112,18 +112,20 @@ def read_plan(
     loads code only if the user says so. `device` replaces the device of all training runs.
     """
     data, lines = read_toml(text, source)
-    merged, mistakes, names = _merge_defaults(data, device), list[tuple[KeyPath, str]](), set[str]()
+    complete_data, mistakes, names = _merge_defaults(data, device), list[tuple[KeyPath, str]](), set[str]()
     if not data.get("sweep") and not data.get("learn"):
         mistakes.append(((), "there is nothing to compute; write at least one table [[sweep]] or [[learn]]"))
     for kind in TABLES:
-        for number, table in enumerate(merged[kind]) if isinstance(merged.get(kind), list) else ():
+        for number, table in (
+            enumerate(complete_data[kind]) if isinstance(complete_data.get(kind), list) else ()
+        ):
             table_name = str(table["name"]) if isinstance(table, dict) else ""
             if table_name in names:
                 message = f"two tables are named {table_name}; give each a name of its own"
                 mistakes.append(((kind, number, "name"), message))
             names.add(table_name)
     try:
-        keys = PlanFile.model_validate(merged, context={"allow": allow})
+        keys = PlanFile.model_validate(complete_data, context={"allow": allow})
     except ValidationError as error:
         mistakes += [(details["loc"], _describe(details)) for details in error.errors()]
     if mistakes:
@@ -138,25 +140,25 @@ def read_plan(
 
 def _merge_defaults(data: Mapping[str, Any], device: str | None) -> dict[str, Any]:
     """The data of a plan, with the keys outside of its tables in each table that does not have them."""
-    merged = {key: value for key, value in data.items() if key not in SHARED["sweep"]}
+    complete_data = {key: value for key, value in data.items() if key not in SHARED["sweep"]}
     for kind, keys in SHARED.items():
         defaults = {key: data[key] for key in keys if key in data}
         if isinstance(data.get(kind), list):
-            merged[kind] = [
+            complete_data[kind] = [
                 _merge_table(defaults, table, f"{kind} {number}", device if kind == "learn" else None)
                 for number, table in enumerate(data[kind], 1)
             ]
-    return merged
+    return complete_data
 
 
 def _merge_table(defaults: Mapping[str, Any], table: Any, name: str, device: str | None) -> Any:
     if not isinstance(table, dict):
         return table
-    merged = {**defaults, **table, "name": table.get("name") or name}
-    shared, own = defaults.get("parameters"), table.get("parameters")
-    if isinstance(shared, dict) and isinstance(own, dict):
-        merged["parameters"] = {**shared, **own}
-    return merged if device is None else {**merged, "device": device}
+    complete_table = {**defaults, **table, "name": table.get("name") or name}
+    plan_parameters, table_parameters = defaults.get("parameters"), table.get("parameters")
+    if isinstance(plan_parameters, dict) and isinstance(table_parameters, dict):
+        complete_table["parameters"] = {**plan_parameters, **table_parameters}
+    return complete_table if device is None else {**complete_table, "device": device}
 
 
 def _describe(details: Mapping[str, Any]) -> str:
@@ -167,13 +169,13 @@ def _describe(details: Mapping[str, Any]) -> str:
     is_in_table = len(path) > 2 and path[0] in TABLES
     key = str(path[2] if is_in_table else path[0])
     if details["type"] == "extra_forbidden":
-        known = (
+        known_keys = (
             TABLES[path[0]].model_fields
             if is_in_table
             else {**PlanFile.model_fields, **dict.fromkeys(SHARED["sweep"])}
         )
         try:
-            require_known("key", key, known)
+            require_known("key", key, known_keys)
         except UsageError as error:
             return str(error)
     return f"{key} = {details['input']!r} is not {EXPECTED.get(key, 'a text in quotes')}"

@@ -114,11 +114,14 @@ def make_points(
     """
     single = {name: items[0] for name, items in values.items() if len(items) == 1}
     missing = reference_defaults(kind, single, [name for name in values if name not in single])
-    given = {**values, **{name: read_values(kind.schema, name, value) for name, value in missing.items()}}
-    words = [name for name in given if not is_number(kind.schema, name)]
-    axes = tuple({name: items} for name, items in given.items() if len(items) > 1 and name not in words)
-    constants = {name: items[0] for name, items in given.items() if len(items) == 1}
-    for choice in product(*(given[name] for name in words)):
+    all_values = {
+        **values,
+        **{name: read_values(kind.schema, name, value) for name, value in missing.items()},
+    }
+    words = [name for name in all_values if not is_number(kind.schema, name)]
+    axes = tuple({name: items} for name, items in all_values.items() if len(items) > 1 and name not in words)
+    constants = {name: items[0] for name, items in all_values.items() if len(items) == 1}
+    for choice in product(*(all_values[name] for name in words)):
         grid = Grid({**constants, **dict(zip(words, choice, strict=True))}, axes)
         n = None
         if axes and (move_n or "n" in missing):

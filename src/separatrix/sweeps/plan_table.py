@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from separatrix.core.numbers import parse_integer
-from separatrix.core.parameters import UsageError
+from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.parameters.model import format_value
 from separatrix.mechanisms import MECHANISMS, Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
@@ -110,6 +110,22 @@ def require_few(entries: Mapping[str, Any], limit: int, noun: str) -> None:
         raise UsageError(f"this makes {count:,} {noun}, more than {limit:,}; make it coarser, or split it")
 
 
+def read_choices(
+    schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes, limit: int
+) -> dict[str, tuple[Any, ...]] | None:
+    """Return the values of each parameter in a table; None, and the mistakes, if one of them is wrong."""
+    values, before = dict[str, tuple[Any, ...]](), len(mistakes.details)
+    # The product is counted before any value is made: a table of a few lines can name 10^18 points.
+    with mistakes.at():
+        require_few(entries, limit, "points")
+    for name, value in entries.items() if len(mistakes.details) == before else ():
+        # First the items of a list one by one, so that each mistake among them is reported.
+        for item in [*value, value] if isinstance(value, list) else [value]:
+            with mistakes.at(name):
+                values[name] = read_values(schema, name, item)
+    return values if len(mistakes.details) == before else None
+
+
 def _check_name(name: str) -> str:
     if not name.isprintable():
         raise UsageError(f"name = {name!r} has characters that cannot be printed")
@@ -174,8 +190,8 @@ def _list_choices(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _load_mechanism(name: str, allow: Collection[str]) -> Mechanism:
-    module, colon, rest = name.partition(":")
-    attribute = rest.partition(":")[0]
+    module, colon, attribute_words = name.partition(":")
+    attribute = attribute_words.partition(":")[0]
     is_allowed = name in allow or f"{module}:{attribute}" in allow
     if colon and module not in MECHANISMS and "=" not in attribute and not is_allowed:
         raise UsageError(

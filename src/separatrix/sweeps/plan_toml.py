@@ -36,12 +36,13 @@ class PlanError(UsageError):
     """A plan that cannot be run, with all its mistakes: `(line, message)`."""
 
     def __init__(self, source: str, mistakes: Sequence[tuple[int, str]]) -> None:
-        ordered = sorted(dict.fromkeys(mistakes))
+        sorted_mistakes = sorted(dict.fromkeys(mistakes))
         self._lines = [
-            on_one_line(f"{source}, line {line}: {message}") for line, message in ordered[:MAX_SHOWN_MISTAKES]
+            on_one_line(f"{source}, line {line}: {message}")
+            for line, message in sorted_mistakes[:MAX_SHOWN_MISTAKES]
         ]
-        if len(ordered) > MAX_SHOWN_MISTAKES:
-            self._lines.append(f"{source}: and {len(ordered) - MAX_SHOWN_MISTAKES} more mistakes")
+        if len(sorted_mistakes) > MAX_SHOWN_MISTAKES:
+            self._lines.append(f"{source}: and {len(sorted_mistakes) - MAX_SHOWN_MISTAKES} more mistakes")
         super().__init__("\n".join(self._lines))
 
     @property

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from separatrix.sweeps.backlog import Backlog
 from separatrix.sweeps.executors import BatchOutcome, Executor
@@ -32,42 +32,37 @@ def run(
     stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
     """Compute the cells of a plan that a store lacks; after `stop`, finish only what is being computed."""
-    sweep = _Run(plan, store, executor, retry_failed, tell, stop)
-    sweep.run()
-    return sweep.progress
+    progress = Progress(
+        plan.count,
+        sweep=plan.name,
+        store=store.location,
+        notes=executor.notes,
+        taken=plan.reference_defaults,
+    )
+    _Run(store, executor, tell, stop, progress, Backlog(plan, store, retry_failed, progress)).run()
+    return progress
 
 
+@dataclass(frozen=True)
 class _Run:
     """One run of a plan."""
 
-    def __init__(
-        self,
-        plan: WorkPlan,
-        store: Store,
-        executor: Executor,
-        retry_failed: bool,
-        tell: Tell,
-        stop: Callable[[], bool],
-    ) -> None:
-        self.store, self.executor, self.tell, self.stop = store, executor, tell, stop
-        self.progress = Progress(
-            plan.count,
-            sweep=plan.name,
-            store=store.location,
-            notes=executor.notes,
-            taken=plan.reference_defaults,
-        )
-        self.backlog = Backlog(plan, store, retry_failed, self.progress)
-        self.repeats: deque[WorkBatch] = deque()
-        """Leased batches that have to be computed again, or continued."""
+    store: Store
+    executor: Executor
+    tell: Tell
+    stop: Callable[[], bool]
+    progress: Progress
+    backlog: Backlog
+    repeats: deque[WorkBatch] = field(default_factory=deque)
+    """Leased batches that have to be computed again, or continued."""
 
     def run(self) -> None:
         try:
             self._run()
         except StoreError as error:
             self.backlog.leases.abandon()
-            lost = self.backlog.leased_count
-            cells = "1 cell that was" if lost == 1 else f"{lost:,} cells that were"
+            unstored_count = self.backlog.leased_count
+            cells = "1 cell that was" if unstored_count == 1 else f"{unstored_count:,} cells that were"
             raise StoreError(f"{error} ({cells} computed or begun could not be stored)") from None
         except BaseException:
             with suppress(StoreError):

@@ -45,13 +45,13 @@ def find_plan(name: str, allow: Collection[str] = (), device: str | None = None)
 
 def plan_named(name: str, allow: Collection[str] = (), device: str | None = None) -> Plan:
     """Return a plan from a file, or one that comes with separatrix."""
-    file, shipped = Path(name), shipped_plans()
-    is_file = file.exists() and not (name in shipped and file.is_dir())
-    if is_file or name in shipped:
-        return load_plan(file if is_file else shipped[name], allow, device)
+    file, shipped_files = Path(name), shipped_plans()
+    is_file = file.exists() and not (name in shipped_files and file.is_dir())
+    if is_file or name in shipped_files:
+        return load_plan(file if is_file else shipped_files[name], allow, device)
     raise UsageError(
-        f"there is no plan {name}{nearest(name, list(shipped))}; give a TOML file, or one of: "
-        f"{', '.join(shipped)}"
+        f"there is no plan {name}{nearest(name, list(shipped_files))}; give a TOML file, or one of: "
+        f"{', '.join(shipped_files)}"
     )
 
 
@@ -83,6 +83,7 @@ def _require_limit(seconds: float) -> None:
 
 def count_cores() -> int:
     """Return the number of cores that this process may use."""
+    # A container or `taskset` may allow fewer cores than the machine has.
     return len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else os.cpu_count() or 1
 
 
@@ -135,17 +136,17 @@ def stop_on_signals(hear: Callable[[], None] = lambda: None) -> Iterator[Callabl
     SIGHUP come once, from a program that soon sends SIGKILL: they drop the cells after `GRACE_SECONDS`.
     Stored results are kept, and training continues from its last checkpoint.
     """
-    requested = threading.Event()
+    stop_request = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield requested.is_set
+        yield stop_request.is_set
         return
     timers: list[threading.Timer] = []
 
     @stop_handler
     def handle(number: int, frame: FrameType | None) -> None:
-        if requested.is_set():
+        if stop_request.is_set():
             raise KeyboardInterrupt
-        requested.set()
+        stop_request.set()
         if number != signal.SIGINT:
             timers.append(threading.Timer(GRACE_SECONDS, os.kill, (os.getpid(), number)))
             timers[0].daemon = True
@@ -154,7 +155,7 @@ def stop_on_signals(hear: Callable[[], None] = lambda: None) -> Iterator[Callabl
 
     before = {number: signal.signal(number, handle) for number in STOPPING}
     try:
-        yield requested.is_set
+        yield stop_request.is_set
     finally:
         for timer in timers:
             timer.cancel()

@@ -185,20 +185,20 @@ def parameter_texts(parameters: Parameters) -> dict[str, str]:
     return {name: str(value) for name, value in parameters.as_json().items()}
 
 
-def _make_answer(trained: RunResult) -> Answer:
+def _make_answer(result: RunResult) -> Answer:
     from separatrix.training.learning import pack_arrays
 
     findings: Mapping[str, str | int | float | None] = {
-        "outcome": str(trained.outcome),
-        "score": trained.score,
-        "validation_score": trained.validation,
-        "loss": trained.loss,
-        "last_step": trained.steps,
-        "solved_at": trained.solved_at,
-        "diverged_at": trained.diverged_at,
-        "weight_count": trained.parameter_count,
-        "state_bytes": trained.state_bytes,
-        **{f"{SCORE_AT}{length}": score for length, score in trained.further_scores.items()},
+        "outcome": str(result.outcome),
+        "score": result.score,
+        "validation_score": result.validation,
+        "loss": result.loss,
+        "last_step": result.steps,
+        "solved_at": result.solved_at,
+        "diverged_at": result.diverged_at,
+        "weight_count": result.parameter_count,
+        "state_bytes": result.state_bytes,
+        **{f"{SCORE_AT}{length}": score for length, score in result.further_scores.items()},
     }
-    weights = {name: tensor.cpu().numpy() for name, tensor in trained.model.state_dict().items()}
-    return Answer(findings, (make_curves_file(trained.curves.rows()), File(WEIGHTS, pack_arrays(**weights))))
+    weights = {name: tensor.cpu().numpy() for name, tensor in result.model.state_dict().items()}
+    return Answer(findings, (make_curves_file(result.curves.rows()), File(WEIGHTS, pack_arrays(**weights))))

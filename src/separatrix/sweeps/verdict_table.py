@@ -27,17 +27,14 @@ from separatrix.sweeps.plan_table import (
     PlanTable,
     SeedsFrom,
     as_validator,
+    read_choices,
     read_names,
-    require_few,
     require_table,
 )
 from separatrix.sweeps.verdict_cells import DrawSettings, VerdictCell
 
 
-def _read_engine(name: str) -> str:
-    return engine_named(name).name
-
-
+# `Sampling` checks the ranges of its fields.
 def _read_draws(value: Any) -> int:
     return Sampling(draws=parse_integer(value, "draws")).draws
 
@@ -87,21 +84,14 @@ def _reference_points() -> Iterator[PlanPoints]:
 def _read_points_of(
     kind: type[Construction], parameters: Mapping[str, Any], mistakes: Mistakes
 ) -> Iterator[PlanPoints]:
-    values, before = dict[str, tuple[Any, ...]](), len(mistakes.details)
-    with mistakes.at():
-        require_few(parameters, MAX_CELLS, "points")
-    for name, value in parameters.items() if len(mistakes.details) == before else ():
-        # First the items of a list one by one, so that each mistake among them is reported.
-        for item in [*value, value] if isinstance(value, list) else [value]:
-            with mistakes.at(name):
-                values[name] = read_values(kind.schema, name, item)
-    if len(mistakes.details) > before:
+    values = read_choices(kind.schema, parameters, mistakes, MAX_CELLS)
+    if values is None:
         return
     with mistakes.at():
         for points in make_points(kind, values, is_axis(parameters.get("n"))):
             for names, message in points.find_violations():
-                own = {name: x for name, x in points.reference_defaults.items() if name in names}
-                explanation = f"{message}; {describe_defaults(own)}" if own else message
+                defaults = {name: x for name, x in points.reference_defaults.items() if name in names}
+                explanation = f"{message}; {describe_defaults(defaults)}" if defaults else message
                 mistakes.add(explanation, *[name for name in names if name in parameters][:1])
             yield points
 
@@ -112,7 +102,7 @@ class VerdictTable(PlanTable):
     construction: Annotated[Any, PlainValidator(_read_constructions)] = Field(
         default=[], validate_default=True
     )
-    engine: Annotated[str, AfterValidator(as_validator(_read_engine))] = "auto"
+    engine: Annotated[str, AfterValidator(as_validator(lambda name: engine_named(name).name))] = "auto"
     delta: Annotated[Fraction, PlainValidator(as_validator(parse_delta))] = Fraction(1, 100)
     draws: Annotated[int | None, PlainValidator(as_validator(_read_draws))] = None
     confidence: Annotated[float, PlainValidator(as_validator(_read_confidence))] = 0.95

@@ -98,9 +98,9 @@ class WorkItem(ABC):
 
         An error of one item is its result, and does not affect the others.
         """
-        known = checkpoints or {}
+        checkpoints_by_id = checkpoints or {}
         for item in items:
-            yield from ([result] for result in run_item(item, environment, known.get(item.id)))
+            yield from ([result] for result in run_item(item, environment, checkpoints_by_id.get(item.id)))
 
 
 def run_item(
@@ -112,9 +112,9 @@ def run_item(
         for output in item.compute(None if checkpoint is None else checkpoint.data):
             seconds = before + time.perf_counter() - start
             if isinstance(output, Answer):
-                reserved = sorted(output.findings.keys() & RESERVED)
-                if item.kind != VERDICT and reserved:
-                    raise ValueError(f"{', '.join(reserved)}: the store has other columns of this name")
+                reserved_names = sorted(output.findings.keys() & RESERVED)
+                if item.kind != VERDICT and reserved_names:
+                    raise ValueError(f"{', '.join(reserved_names)}: the store has other columns of this name")
                 yield make_result(output, seconds, environment)
                 return
             yield Checkpoint(output, seconds)

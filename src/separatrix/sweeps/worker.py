@@ -32,15 +32,16 @@ def work(items: Sequence[WorkItem], seconds: float, checkpoints: Checkpoints | N
     The last result may be a checkpoint, from which the item can be continued.
     """
     torch.set_num_threads(items[0].threads)
-    start, joined = time.monotonic(), list[CellResult | Checkpoint]()
+    start, all_results = time.monotonic(), list[CellResult | Checkpoint]()
     require_same_code(items[0])
     for results in items[0].run(items, get_environment(), checkpoints):
-        if joined and isinstance(joined[-1], Checkpoint):
-            joined.pop()
-        joined += results
+        # A checkpoint is of use only until the next output of its item.
+        if all_results and isinstance(all_results[-1], Checkpoint):
+            all_results.pop()
+        all_results += results
         if time.monotonic() - start > seconds:
             break
-    return joined
+    return all_results
 
 
 def make_timeout_result(limit: float) -> CellResult:

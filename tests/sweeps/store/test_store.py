@@ -41,6 +41,7 @@ from separatrix.sweeps.store import (
     selection,
     sqlite_file,
 )
+from separatrix.sweeps.store.sweep_list import list_sweeps
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
 
@@ -103,7 +104,7 @@ def test_a_store_that_cannot_be_made_is_not_there(path: Path, monkeypatch: pytes
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sqlite_file, "put", fails)
+    monkeypatch.setattr(sqlite_file, "put_in_place", fails)
     with pytest.raises(StoreError, match=r"^cannot make the store .*results\.db: no space left on device$"):
         open_store(url_of(path), create=True)
     assert beside(path) == []
@@ -112,7 +113,7 @@ def test_a_store_that_cannot_be_made_is_not_there(path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("links", [True, False])
 def test_creators_at_once(path: Path, links: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All find no file and make one; one is put in place, and no other is ever put over it."""
-    made, put = [], sqlite_file.put
+    made, put = [], sqlite_file.put_in_place
 
     def meet(source: Path, target: Path) -> None:
         made.append(source)
@@ -123,7 +124,7 @@ def test_creators_at_once(path: Path, links: bool, monkeypatch: pytest.MonkeyPat
     def unknown(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(sqlite_file, "put", meet)
+    monkeypatch.setattr(sqlite_file, "put_in_place", meet)
     if not links:
         monkeypatch.setattr(os, "link", unknown)
 
@@ -582,7 +583,7 @@ def test_a_store_that_may_not_be_written_to_is_read(open_folder: Path, log: bool
     with powerless(open_folder):
         looked = open_store(url_of(path), check=True)
         assert [each[0] for each in contents(looked)] == sorted(row(i)[0] for i in range(1 + log))
-        assert looked.list_sweeps() == []
+        assert list_sweeps(looked)[0] == []
     assert beside(path) == before
 
 

@@ -26,11 +26,6 @@ class FigurePanel:
     plot: Chart | MapFigure
     commands: tuple[Command, ...] = ()
 
-    @property
-    def kind(self) -> str:
-        """The kind of figure that the page's script draws."""
-        return "chart" if isinstance(self.plot, Chart) else "map"
-
 
 @dataclass(frozen=True)
 class PaperFigure:
@@ -60,11 +55,6 @@ class PaperFigure:
     @property
     def _charts(self) -> list[Chart]:
         return [panel.plot for panel in self.panels if isinstance(panel.plot, Chart)]
-
-    @property
-    def all_commands(self) -> tuple[Command, ...]:
-        """The commands of the figure and of its panels."""
-        return self.commands + tuple(command for panel in self.panels for command in panel.commands)
 
     def draw(self) -> Figure:
         """Return the figure for paper, to be drawn in the style of paper."""

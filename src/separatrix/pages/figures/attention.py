@@ -69,14 +69,14 @@ def _caption(data: tuple[AttentionRows, ...]) -> tuple[str, ...]:
 def _chart(rows: AttentionRows) -> Chart:
     """Return one label under one mechanism."""
     keys = list(range(int(ATTENTION_POINT["n"])))
-    other = mechanism_look(rows.mechanism, label="", symbol="circle", has_line=False)
-    spike = mechanism_look(rows.mechanism, label="", symbol="dot", has_line=False, is_filled=True)
+    other_look = mechanism_look(rows.mechanism, label="", symbol="circle", has_line=False)
+    spike_look = mechanism_look(rows.mechanism, label="", symbol="dot", has_line=False, is_filled=True)
     return Chart(
         ChartAxis("key (token index)", range=(-1, len(keys))),
         ChartAxis("attention weight", log=True, range=(4e-4, 2)),
         [
-            Series(other, keys, rows.from_other.tolist(), FROM_OTHER, symbol_size=1.3),
-            Series(spike, keys, rows.from_spike.tolist(), FROM_SPIKE),
+            Series(other_look, keys, rows.from_other.tolist(), FROM_OTHER, symbol_size=1.3),
+            Series(spike_look, keys, rows.from_spike.tolist(), FROM_SPIKE),
         ],
         [Rule("y", 1 / len(keys), dash=())],
         [
@@ -90,5 +90,5 @@ def _chart(rows: AttentionRows) -> Chart:
 
 def _labelled_weights(rows: AttentionRows) -> list[float]:
     """Return the weights of the spike that are written: one, where both queries give nearly the same."""
-    spike, other = float(rows.from_spike[SPIKE_TOKEN]), float(rows.from_other[SPIKE_TOKEN])
-    return [other, spike] if spike > 2 * other else [spike]
+    spike_weight, other_weight = float(rows.from_spike[SPIKE_TOKEN]), float(rows.from_other[SPIKE_TOKEN])
+    return [other_weight, spike_weight] if spike_weight > 2 * other_weight else [spike_weight]

@@ -63,7 +63,9 @@ def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
     softmax, linear = curves[0], curves[-1]
     near = int(BASE["n"])
     floors = ", ".join(f"2^−{bits} ({name})" for name, bits in SIGNIFICANT_BITS.items())
-    lost = "; ".join(f"{LOOKS[curve.mechanism].label}: {_all_lost_from(curve)}" for curve in reversed(curves))
+    losses = "; ".join(
+        f"{LOOKS[curve.mechanism].label}: {_all_lost_from(curve)}" for curve in reversed(curves)
+    )
     return (
         "With all signs + and v the largest pre-activation over the rows, the margin is v(D1) − v(D0). "
         f"The chart shows margin / v(D1) = 2^−bits, exact to n = 10^{LAST_DECADE}, at the base point. In "
@@ -74,7 +76,7 @@ def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
         "as fast.",
         f"Horizontal lines are the smallest relative differences that a number format can hold: {floors}. "
         "Crosses are the n from which on both labels round to the same number even in the best possible "
-        f"implementation: the difference is lost. {lost}. A cross need not lie on its line: the limit is "
+        f"implementation: the difference is lost. {losses}. A cross need not lie on its line: the limit is "
         "half a unit in the last place of b + c.",
     )
 

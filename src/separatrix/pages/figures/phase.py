@@ -21,7 +21,6 @@ from separatrix.pages.figures._base import PROBABILITY, FigurePanel, PaperFigure
 from separatrix.pages.looks import Look
 from separatrix.pages.maps.figure import MapFigure, MapPanel, OverlayLine, PlaneAxis
 from separatrix.pages.maps.picture import zero_lines
-from separatrix.pages.maps.scales import ColourScale, margin_scale_if_flat, margin_title
 
 STRIP_COLOUR = "#ff7f4d"
 UNIT = "in units of √(log n)"
@@ -66,12 +65,9 @@ def _map(data: PhaseMap) -> MapFigure:
 
 
 def _panel(data: PhaseMap, mechanism: str, lines: tuple[OverlayLine, ...]) -> MapPanel:
+    title = f"{mechanism}, n = {spell_number(LARGE_N)}"
     values, margin = data.large[mechanism], data.margin[mechanism]
-    scale, name = margin_scale_if_flat(values, margin), f"{mechanism}, n = {spell_number(LARGE_N)}"
-    if scale is None:
-        return MapPanel(mechanism, name, {"values": values}, ColourScale(PROBABILITY, 0.0, 1.0), lines=lines)
-    numbers = {"values": values, "margin": margin}
-    return MapPanel(mechanism, margin_title(name, values), numbers, scale, "margin", lines=lines)
+    return MapPanel.of_probabilities(mechanism, title, values, margin, lines)
 
 
 def _strip(data: PhaseMap, edge: float) -> tuple[np.ndarray, np.ndarray]:
@@ -89,15 +85,15 @@ def _title(data: PhaseMap) -> str:
 
 
 def _caption(data: PhaseMap) -> tuple[str, ...]:
-    decided = sum(int(np.isfinite(values).sum()) for values in data.large.values())
+    exact_count = sum(int(np.isfinite(values).sum()) for values in data.large.values())
     linear = float(np.nanmax(data.large["linear"]))
     return (
         f"P(tells apart) at n = {spell_number(LARGE_N)}, d = {PHASE_WIDTH:,}, m = {BASE['m']}, "
         f"a₀ = {BASE['a0']}, over the spike a₁ and the row sum b + c of an ordinary token, "
         "split b : c = 2 : 1 as at the base point. d is wide: the theorem's condition "
         f"$d - 2 >= 200 b^2 log({{4m}}/δ)$ asks for at most {REQUIRED_BLOCKS:,.0f} here (δ = 0.01), so it "
-        f"hides nothing. Exact at {decided:,} of the {2 * data.a1.size * data.r.size:,} points of the two "
-        "maps.",
+        f"hides nothing. Exact at {exact_count:,} of the {2 * data.a1.size * data.r.size:,} points of the "
+        "two maps.",
         "The white line is the sharp boundary as n → ∞, $a_1(a_1 + b + c) = 1$; the dotted one is where "
         f"P = ½ already at n = {spell_number(SMALL_N)}. At b + c = {BASE_R:.1f} the boundary lies at a₁ = "
         f"{data.limit_at_base:.4f}; P passes ½ at a₁ = {data.crossings[SMALL_N]:.3f} for n = "

@@ -74,16 +74,16 @@ def _title(sweeps: Sequence[ParameterSweep]) -> str:
 def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
     base = ", ".join(f"{_subscript(name)} = {spell_value(value)}" for name, value in BASE.items())
     rows = [row for sweep in sweeps for row in sweep.cells.iter_rows(named=True)]
-    sampled = [row for row in rows if row["dense"] is not None]
-    covered = sum(row["low"] <= row["distinguish"] <= row["high"] for row in sampled)
-    draws, confidence = sampled[0]["draws"], sampled[0]["confidence"]
+    sampled_rows = [row for row in rows if row["dense"] is not None]
+    covered_count = sum(row["low"] <= row["distinguish"] <= row["high"] for row in sampled_rows)
+    draws, confidence = sampled_rows[0]["draws"], sampled_rows[0]["confidence"]
     worst = max(row["distinguish"] for row in rows if row["mechanism"] == "linear")
     return (
         "The probability, over the reader's random signs, that the network is silent on D0 and fires on "
         f"D1. One parameter moves at a time; the others stay at {base}. Thick lines are exact (closed form "
         f"over all sign states). Markers are estimates on all n literal tokens with {draws} draws "
-        f"of the signs each and {confidence:.0%} Clopper-Pearson intervals: {covered} of "
-        f"{len(sampled)} intervals contain the exact value. Thin lines show the cause of a failure.",
+        f"of the signs each and {confidence:.0%} Clopper-Pearson intervals: {covered_count} of "
+        f"{len(sampled_rows)} intervals contain the exact value. Thin lines show the cause of a failure.",
         "Softmax loses the separation when it fires on D0 as well (small d: the block signs no longer "
         "average out; large a₀: D0 has a spike of its own), when the spike of D1 is too small to be "
         "attended to (small a₁), or when there are too few sign vectors for one of them to fire. In c it "
@@ -95,8 +95,8 @@ def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
 
 def commands(sweep: ParameterSweep) -> tuple[Command, Command]:
     """Return the exact and the dense command at the sampled point whose outcome is the least certain."""
-    sampled = sweep.cells.drop_nulls("dense").iter_rows(named=True)
-    row = min(sampled, key=lambda row: abs(row["distinguish"] - 0.5))
+    sampled_rows = sweep.cells.drop_nulls("dense").iter_rows(named=True)
+    row = min(sampled_rows, key=lambda row: abs(row["distinguish"] - 0.5))
     mechanism, point = row["mechanism"], {**BASE, sweep.parameter: row["value"]}
     interval = f"interval {spell_number(row['low'])} to {spell_number(row['high'])}"
     options = f"--engine dense --draws {row['draws']} --seed {row['seed']}"
@@ -133,7 +133,7 @@ def _chart(sweep: ParameterSweep) -> Chart:
 def _mechanism_series(sweep: ParameterSweep, name: str) -> list[Series]:
     """Return the exact curves of a mechanism, and its sampled points with their intervals."""
     look, cells = mechanism_look(name), sweep.cells.filter(mechanism=name)
-    sampled = cells.drop_nulls("dense")
+    sampled_cells = cells.drop_nulls("dense")
     columns = {column: cells[column].to_list() for column in ("x", "distinguish", *FIRES)}
     thin = [
         Series(
@@ -146,12 +146,17 @@ def _mechanism_series(sweep: ParameterSweep, name: str) -> list[Series]:
     ]
     exact = mechanism_look(name, symbol="", width=2.6)
     marks = mechanism_look(name, label="", has_line=False)
-    low, high = (sampled[end].to_list() for end in ("low", "high"))
+    low, high = (sampled_cells[end].to_list() for end in ("low", "high"))
     return [
         *thin,
         Series(exact, columns["x"], columns["distinguish"], f"{name}, {PROBABILITY}"),
         Series(
-            marks, sampled["x"].to_list(), sampled["dense"].to_list(), f"{look.label}, sampled", low, high
+            marks,
+            sampled_cells["x"].to_list(),
+            sampled_cells["dense"].to_list(),
+            f"{look.label}, sampled",
+            low,
+            high,
         ),
     ]
 

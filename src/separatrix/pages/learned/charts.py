@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.pages.charts import Chart, ChartAxis, Note, Rule, Series
-from separatrix.pages.looks import COLOURS, FAINT, INK, LOOKS, Look, choose_looks, css_colour
+from separatrix.pages.looks import COLOURS, FAINT, INK, LOOKS, Look, css_colour
 
 if TYPE_CHECKING:
     from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
@@ -21,29 +21,20 @@ PROBABILITY_RANGE = (-0.03, 1.03)
 
 def choose_palette(parts: Iterable[ReportPart]) -> Palette:
     """Return one look for each mechanism of a page; ink is left for ceilings and proofs."""
-    names = dict.fromkeys(
-        mechanism.mechanism for part in parts for result in part.results for mechanism in result.mechanisms
-    )
-    known = {
-        name: replace(look, is_filled=True) for name, look in choose_looks(names).items() if name in LOOKS
-    }
-    known = {name: look for name, look in known.items() if name in names}
-    used = {look.colour for look in known.values()}
-    free = [colour for colour in COLOURS[1:-1] if colour not in used]
-    others = enumerate(name for name in names if name not in known)
-    return {
-        **known,
-        **{
-            name: Look(name, free[i % len(free)], symbol=SHAPES[i % len(SHAPES)], is_filled=True)
-            for i, name in others
-        },
-    }
+    names = dict.fromkeys(name for part in parts for name in _names(part))
+    palette = {name: replace(LOOKS[name], label=name, is_filled=True) for name in LOOKS if name in names}
+    colours = {look.colour for look in palette.values()}
+    free = [colour for colour in COLOURS[1:-1] if colour not in colours]
+    for i, name in enumerate(name for name in names if name not in LOOKS):
+        palette[name] = Look(name, free[i % len(free)], symbol=SHAPES[i % len(SHAPES)], is_filled=True)
+    return palette
 
 
 @dataclass(frozen=True)
 class ScoreBars:
     """The scores of one experiment between floor and ceiling, which trained-bars.js draws."""
 
+    kind: ClassVar[str] = "bars"
     result: TrainingResult
     palette: Palette
 
@@ -74,29 +65,22 @@ def _marks(look: Look, **changes: Any) -> Look:
 
 def _medians(look: Look, points: Sequence[tuple[float, MechanismEvidence]]) -> Series:
     """Return the medians over seeds with their intervals."""
-    known = [(x, evidence.trained) for x, evidence in points if evidence.trained is not None]
-    intervals = [summary.interval or (summary.median, summary.median) for _, summary in known]
-    return Series(
-        _marks(look),
-        [x for x, _ in known],
-        [summary.median for _, summary in known],
-        f"{look.label}, median",
-        [low for low, _ in intervals],
-        [high for _, high in intervals],
-    )
+    summaries = [(x, evidence.trained) for x, evidence in points if evidence.trained is not None]
+    intervals = [summary.interval or (summary.median, summary.median) for _, summary in summaries]
+    medians = ((x, summary.median) for x, summary in summaries)
+    low, high = ([interval[end] for interval in intervals] for end in (0, 1))
+    return replace(Series.through(medians, _marks(look), f"{look.label}, median"), low=low, high=high)
 
 
 def _witnesses(look: Look, points: Sequence[tuple[float, MechanismEvidence]], shift: float = 0) -> Series:
-    known = [(x + shift, evidence.witness) for x, evidence in points if evidence.witness is not None]
+    scores = ((x + shift, evidence.witness) for x, evidence in points if evidence.witness is not None)
     style = _marks(look, label="", symbol="diamond", is_filled=False)
-    return Series(
-        style, [x for x, _ in known], [y for _, y in known], f"{look.label}, witness", symbol_size=0.8
-    )
+    return replace(Series.through(scores, style, f"{look.label}, witness"), symbol_size=0.8)
 
 
 def _proofs(points: Sequence[tuple[float, MechanismEvidence]], name: str) -> Series:
-    known = [(x, evidence.proved.score) for x, evidence in points if evidence.proved is not None]
-    return Series(_marks(PROVED), [x for x, _ in known], [y for _, y in known], f"{name}, proved ceiling")
+    scores = ((x, evidence.proved.score) for x, evidence in points if evidence.proved is not None)
+    return Series.through(scores, _marks(PROVED), f"{name}, proved ceiling")
 
 
 def _of_mechanism(
@@ -108,9 +92,8 @@ def _of_mechanism(
 
 
 def _names(part: ReportPart) -> list[str]:
-    return list(
-        dict.fromkeys(evidence.mechanism for result in part.results for evidence in result.mechanisms)
-    )
+    mechanisms = (evidence.mechanism for result in part.results for evidence in result.mechanisms)
+    return list(dict.fromkeys(mechanisms))
 
 
 WITNESS_KEY = Series(Look("witness", INK, symbol="diamond", has_line=False), [], [])
@@ -119,15 +102,18 @@ WITNESS_KEY = Series(Look("witness", INK, symbol="diamond", has_line=False), [],
 def overview(part: ReportPart, palette: Palette) -> Chart:
     """Return the experiments of a part side by side: medians between floor and ceiling."""
     names = _names(part)
-    bounds: dict[Look, list[tuple[float, float | None]]] = {CEILING: [], FLOOR: []}
-    for place, result in enumerate(part.results):
-        for look, bound in ((CEILING, result.ceiling), (FLOOR, result.floor)):
-            ends = [(place - 0.4, bound), (place + 0.4, bound)]
-            bounds[look] += [*ends, (place + 0.45, None)]  # a gap before the next experiment
-    series = [
-        Series(look, [x for x, _ in points], [y for _, y in points], is_silent=True)
-        for look, points in bounds.items()
-    ]
+    series = []
+    for look, limits in (
+        (CEILING, [result.ceiling for result in part.results]),
+        (FLOOR, [result.floor for result in part.results]),
+    ):
+        # The last point of each experiment makes a gap before the next one.
+        ends = [
+            end
+            for place, y in enumerate(limits)
+            for end in ((place - 0.4, y), (place + 0.4, y), (place + 0.45, None))
+        ]
+        series.append(replace(Series.through(ends, look), is_silent=True))
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * 0.22
         points = [
@@ -154,12 +140,12 @@ def against_parameter(part: ReportPart, palette: Palette) -> Chart:
     ]
     for name in _names(part):
         look, points = palette[name], list(_of_mechanism(part, places, name))
-        trained = [(x, evidence.trained.median) for x, evidence in points if evidence.trained is not None]
+        medians = [(x, evidence.trained.median) for x, evidence in points if evidence.trained is not None]
         seeds = [(x, run.score) for x, evidence in points for run in evidence.runs]
         line, marks = replace(look, symbol="", width=1.6), _marks(look, label="", is_filled=False)
         series += [
-            Series(line, [x for x, _ in trained], [y for _, y in trained], f"{name}, median"),
-            Series(marks, [x for x, _ in seeds], [y for _, y in seeds], f"{name}, a seed"),
+            Series.through(medians, line, f"{name}, median"),
+            Series.through(seeds, marks, f"{name}, a seed"),
             replace(_proofs(points, name), look=replace(PROVED, symbol="")),
             _witnesses(look, points),
         ]
@@ -191,10 +177,9 @@ def against_state(part: ReportPart, palette: Palette) -> Chart:
 def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
     """Return the validation score against the step, a line for each seed; None without curves."""
     series = [
-        Series(
+        Series.through(
+            run.curve,
             replace(palette[evidence.mechanism], symbol="", width=1.3),
-            [step for step, _ in run.curve],
-            [score for _, score in run.curve],
             f"{evidence.mechanism}, seed {run.seed}",
         )
         for evidence in result.mechanisms
@@ -203,12 +188,12 @@ def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
     ]
     if not series:
         return None
-    bounds = [
+    rules = [
         Rule("y", result.ceiling, INK, (), "ceiling", "left"),
         Rule("y", result.floor, text="floor", side="left"),
     ]
     axis = replace(_score_axis([result], "validation: "), range=None)
-    return Chart(ChartAxis("step"), axis, series, bounds, height=280)
+    return Chart(ChartAxis("step"), axis, series, rules, height=280)
 
 
 def learning_rates(result: TrainingResult, palette: Palette) -> tuple[Chart, Chart]:
@@ -216,11 +201,11 @@ def learning_rates(result: TrainingResult, palette: Palette) -> tuple[Chart, Cha
     pilots, steps, notes = [], [], []
     for row, evidence in enumerate(result.mechanisms):
         look = palette[evidence.mechanism]
-        tried = [(float(rate), score) for rate, score in evidence.pilots.items() if score is not None]
-        pilots.append(Series(replace(look, width=1.6), [x for x, _ in tried], [y for _, y in tried]))
-        solved = [run.solved_at for run in evidence.runs if run.solved_at is not None]
+        scores = [(float(rate), score) for rate, score in evidence.pilots.items() if score is not None]
+        pilots.append(Series.through(scores, replace(look, width=1.6)))
+        solved_at = [run.solved_at for run in evidence.runs if run.solved_at is not None]
         marks = _marks(look, label="", symbol="circle", is_filled=False)
-        steps.append(Series(marks, solved, [-row] * len(solved), evidence.mechanism))
+        steps.append(Series(marks, solved_at, [-row] * len(solved_at), evidence.mechanism))
         share = f"{evidence.solved.count} of {evidence.solved.of} solved"
         notes.append(
             Note(0.5, 1 - (row + 0.9) / (len(result.mechanisms) + 0.2), share, align="center", inside=True)

@@ -22,12 +22,12 @@ def evidence_table(parts: Sequence[ReportPart], command: str) -> str:
 
 
 def _row(result: TrainingResult, evidence: MechanismEvidence) -> tuple[str, ...]:
-    failed = f", {len(evidence.failed)} failed" if evidence.failed else ""
+    failures = f", {len(evidence.failed)} failed" if evidence.failed else ""
     return (
         _task(result),
         f"`{evidence.mechanism}`",
         "–" if evidence.trained is None else summary_text(evidence.trained),
-        f"{seeds_text(evidence.trained)}{failed}",
+        f"{seeds_text(evidence.trained)}{failures}",
         f"{float(evidence.lr):g}",
         "–" if evidence.parameters is None else f"{evidence.parameters:,}",
         "–" if evidence.state_bytes is None else f"{evidence.state_bytes:,}",

@@ -106,8 +106,8 @@ def _experiment(
     mechanisms = ",".join(evidence.mechanism for evidence in result.mechanisms)
     task, *words = result.label.split()
     curves = charts.learning_curves(result, palette)
-    scored = "; ".join((result.label, "validation score against the step, a line for each seed"))
-    rates = "validation score by learning rate, and steps until solved"
+    curve_caption = "; ".join((result.label, "validation score against the step, a line for each seed"))
+    rate_caption = "validation score by learning rate, and steps until solved"
     return {
         "identity": identity,
         "result": result,
@@ -116,9 +116,9 @@ def _experiment(
         "rows": [evidence_row(evidence) for evidence in result.mechanisms],
         "bars": None if about_rates else charts.ScoreBars(result, palette),
         "bars_png": b"" if about_rates else scores_png(result, palette),
-        "curves": None if curves is None else PageFigure(f"{identity}-curves", (curves,), scored),
+        "curves": None if curves is None else PageFigure(f"{identity}-curves", (curves,), curve_caption),
         "rates": PageFigure(
-            f"{identity}-rates", charts.learning_rates(result, palette), f"{result.label}: {rates}"
+            f"{identity}-rates", charts.learning_rates(result, palette), f"{result.label}: {rate_caption}"
         ),
         "windows": [_describe_rates(evidence) for evidence in result.mechanisms],
         "tuned": [line for evidence in result.mechanisms for line in _describe_tuned(evidence)],
@@ -140,8 +140,8 @@ def _describe_tuned(evidence: MechanismEvidence) -> list[str]:
     """Return a comparison of runs from a witness and from scratch, where there are several of both."""
     if len(evidence.tuned_seeds) < 2 or evidence.trained is None:
         return []
-    tuned = summary_text(SeedSummary(evidence.tuned_seeds))
-    from_witness = f"{len(evidence.tuned_seeds)} runs from the witness with noise end at {tuned}"
+    tuned_summary = summary_text(SeedSummary(evidence.tuned_seeds))
+    from_witness = f"{len(evidence.tuned_seeds)} runs from the witness with noise end at {tuned_summary}"
     from_scratch = f"{len(evidence.runs)} from scratch at {summary_text(evidence.trained)}"
     return [f"{evidence.mechanism}: {from_witness}, {from_scratch}"]
 

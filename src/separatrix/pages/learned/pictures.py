@@ -28,7 +28,7 @@ MARKS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def draw_scores(axes: Axes, result: TrainingResult, palette: Palette | None = None) -> None:
+def draw_scores(result: TrainingResult, axes: Axes, palette: Palette | None = None) -> None:
     """Draw a line from floor to ceiling for each mechanism, with its seeds, median, witness and proof."""
     looks = palette or choose_palette([result.as_part()])
     for row, evidence in enumerate(result.mechanisms):
@@ -55,12 +55,12 @@ def _name_rows(axes: Axes, result: TrainingResult) -> None:
 
 def _draw_marks(axes: Axes, row: int, evidence: MechanismEvidence, look: Look) -> None:
     color = print_colour(look.colour)
-    scores, tuned = [run.score for run in evidence.runs], evidence.tuned_seeds
+    scores, tuned_seeds = [run.score for run in evidence.runs], evidence.tuned_seeds
     axes.plot(scores, [row] * len(scores), "o", ms=4, mfc="white", color=color, zorder=3)
     if (summary := evidence.trained) is not None:
         axes.plot(summary.interval or [summary.median] * 2, [row, row], color=color, lw=2.2, zorder=2)
         axes.plot([summary.median], [row], "|", ms=11, mew=2.2, color=color, zorder=4)
-    axes.plot(tuned, [row - 0.28] * len(tuned), "D", ms=5, mfc="white", color=color, zorder=4)
+    axes.plot(tuned_seeds, [row - 0.28] * len(tuned_seeds), "D", ms=5, mfc="white", color=color, zorder=4)
     if evidence.witness is not None:
         axes.plot([evidence.witness], [row - 0.28], "D", ms=4, color=color, zorder=5)
     if evidence.proved is not None:
@@ -73,7 +73,7 @@ def scores_png(result: TrainingResult, palette: Palette) -> bytes:
 
     with paper_style():
         figure = Figure(figsize=(WIDTH, 1.3 + 0.42 * len(result.mechanisms)))
-        draw_scores(figure.subplots(), result, palette)
+        draw_scores(result, figure.subplots(), palette)
         return save_small_png(figure)
 
 

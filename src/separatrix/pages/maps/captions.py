@@ -39,18 +39,18 @@ def finding(result: Map) -> str:
 
 
 def _shares(result: Map) -> list[str]:
-    values = {layer.mechanism: known for layer in result.layers if (known := _finite(layer)).size}
-    blind = [name for name, known in values.items() if known.max() <= MAX_BLIND]
+    values = {layer.mechanism: finite for layer in result.layers if (finite := _finite(layer)).size}
+    blind = [name for name, finite in values.items() if finite.max() <= MAX_BLIND]
     shares = {
-        name: float(np.mean(known >= MIN_DISTINGUISHES))
-        for name, known in values.items()
+        name: float(np.mean(finite >= MIN_DISTINGUISHES))
+        for name, finite in values.items()
         if name not in blind
     }
     everywhere = "at every n shown" if "n" in (result.x.name, result.y.name) else "everywhere on this map"
     parts = [f"{'linear attention' if name == 'linear' else name} is blind {everywhere}" for name in blind]
     if shares:
-        (first, share), *others = shares.items()
-        more = "".join(f", {name} on {other:.0%}" for name, other in others)
+        (first, share), *other_shares = shares.items()
+        more = "".join(f", {name} on {other_share:.0%}" for name, other_share in other_shares)
         parts.append(f"{first} tells D0 from D1 on {share:.0%} of the map{more}")
     return parts
 
@@ -99,9 +99,9 @@ def join_words(values: Mapping[str, object]) -> str:
 
 def fixed_values(result: Map) -> dict[str, str]:
     """Return the parameters that are the same everywhere; n as it is used."""
-    used, values = result.grid.n, dict(result.question.fixed)
-    if used is not None and used.size == 1 and "n" in values:
-        values["n"] = used.item()
+    lengths, values = result.grid.n, dict(result.question.fixed)
+    if lengths is not None and lengths.size == 1 and "n" in values:
+        values["n"] = lengths.item()
     return {name: spell_value(value) for name, value in values.items()}
 
 
@@ -110,8 +110,8 @@ def sampling_options(result: Map) -> list[tuple[str, str]]:
     usual = Sampling()
     engine = [] if result.engine == "auto" else [("engine", result.engine)]
     names = ("draws", "seed", "confidence", "dtype")
-    changed = [name for name in names if getattr(result.sampling, name) != getattr(usual, name)]
-    return [*engine, *((name, str(getattr(result.sampling, name))) for name in changed)]
+    changed_names = [name for name in names if getattr(result.sampling, name) != getattr(usual, name)]
+    return [*engine, *((name, str(getattr(result.sampling, name))) for name in changed_names)]
 
 
 def place(result: Map) -> dict[str, Any]:
@@ -145,9 +145,12 @@ def made_by(result: Map) -> str:
 def command(result: Map, layer: int, cell: tuple[int, int]) -> str:
     """Return the command that computes one cell of one layer."""
     question, point = result.questions[layer], result.grid.at(cell)
-    own = ",".join(f"{name}={spell_value(value)}" for name, value in point.items() if question.is_own(name))
+    own_words = ",".join(
+        f"{name}={spell_value(value)}" for name, value in point.items() if question.is_own(name)
+    )
+    # `power:beta=4`, and after a comma if the label has parameters already.
     separator = "," if ":" in question.label else ":"
-    mechanism = f"{question.label}{separator}{own}" if own else question.label
+    mechanism = f"{question.label}{separator}{own_words}" if own_words else question.label
     values = {**point, **{name: value for name, value in result.question.fixed.items() if name not in point}}
     words = [f"{name}={spell_value(value)}" for name, value in values.items() if not question.is_own(name)]
     options = [f"--{name} {value}" for name, value in sampling_options(result)]

@@ -5,20 +5,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from separatrix.analysis.maps import BoundaryCurve
 from separatrix.analysis.maps.boundary_result import CurvePoint
 from separatrix.analysis.maps.boundary_search import HALF
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
-from separatrix.pages.charts import Chart, ChartAxis, Series
+from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart
 from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import COLOURS, INK, Look
 from separatrix.pages.maps.captions import READER_NOTE, describe_fixed, join_words
 from separatrix.pages.maps.scales import axis_label
 
-SIZE = (4.6, 3.4)
-"""Inches."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _subject(result: BoundaryCurve) -> str:
@@ -82,10 +83,10 @@ def made_by(result: BoundaryCurve) -> str:
 def columns(result: BoundaryCurve) -> list[str]:
     """Return the head of the table."""
     analytic = result.curve[0].analytic
-    expected = [] if analytic is None else [analytic.formula.formula]
-    used = ["n used"] if result.lengths_differ else []
-    first = "n asked for" if used and result.over.name == "n" else result.over.name
-    return [first, *used, "lo", "hi", "direction", "certified", *expected]
+    formula_columns = [] if analytic is None else [analytic.formula.formula]
+    length_columns = ["n used"] if result.lengths_differ else []
+    first = "n asked for" if length_columns and result.over.name == "n" else result.over.name
+    return [first, *length_columns, "lo", "hi", "direction", "certified", *formula_columns]
 
 
 def rows(result: BoundaryCurve) -> list[list[str]]:
@@ -93,9 +94,9 @@ def rows(result: BoundaryCurve) -> list[list[str]]:
     has_formula = result.curve[0].analytic is not None
     table = []
     for value, boundary in zip(result.over.values, result.curve, strict=True):
-        expected = [" ".join(f"{x:.9g}" for x in boundary.analytic_values)] if has_formula else []
+        formula_cells = [" ".join(f"{x:.9g}" for x in boundary.analytic_values)] if has_formula else []
         table += [
-            [spell_value(value), *_spell_used(result, lengths), *cells, *expected]
+            [spell_value(value), *_spell_used(result, lengths), *cells, *formula_cells]
             for lengths, cells in _crossing_rows(boundary)
         ]
     return table
@@ -129,6 +130,12 @@ def as_csv(result: BoundaryCurve) -> bytes:
     return text.getvalue().encode()
 
 
+def draw_curve(result: BoundaryCurve, axes: Axes) -> None:
+    """Draw the chart on matplotlib axes."""
+    draw_chart(axes, chart(result))
+    axes.legend()
+
+
 def chart(result: BoundaryCurve) -> Chart:
     """Return a line for the first crossing of every value, one for the second, and so on, and the formula."""
     boundaries, span = result.curve, result.curve[0].span
@@ -136,19 +143,19 @@ def chart(result: BoundaryCurve) -> Chart:
     x, series = result.over.floats.tolist(), []
     for k in range(most):
         name = "crossing" if most == 1 else f"crossing {k + 1}"
-        found = [boundary.crossings[k : k + 1] for boundary in boundaries]
-        used = [
+        at_k = [boundary.crossings[k : k + 1] for boundary in boundaries]
+        remarks = [
             "".join(f"n used = {text}" for c in crossings for text in _spell_used(result, c.n_used))
-            for crossings in found
+            for crossings in at_k
         ]
         look = Look(name, COLOURS[k % 4], symbol="circle")
-        series.append(Series(look, x, [c[0].middle if c else None for c in found], texts=used))
+        series.append(Series(look, x, [c[0].middle if c else None for c in at_k], texts=remarks))
     analytic = boundaries[0].analytic
     if analytic is not None and any(boundary.analytic_values for boundary in boundaries):
         formula = analytic.formula
         look = Look(f"{formula.formula} {formula.tag}", INK, (8, 4))
-        expected = [next(iter(boundary.analytic_values), None) for boundary in boundaries]
-        series.append(Series(look, x, expected))
+        formula_values = [next(iter(boundary.analytic_values), None) for boundary in boundaries]
+        series.append(Series(look, x, formula_values))
     return Chart(
         ChartAxis(axis_label(result.over.name), result.over.log),
         ChartAxis(axis_label(span.name), span.log),

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from separatrix.pages.maps.scales import (
     ColourScale,
     axis_label,
     coloured_values,
+    margin_scale_if_flat,
+    margin_title,
     panel_title,
     quantity_levels,
 )
@@ -85,8 +87,20 @@ class MapPanel:
     """The boundary as text, its tag, and where it holds."""
     lines: tuple[OverlayLine, ...] = ()
 
+    @classmethod
+    def of_probabilities(
+        cls, mechanism: str, title: str, values: Array, margin: Array, lines: tuple[OverlayLine, ...] = ()
+    ) -> MapPanel:
+        """Return a panel of P, or of the margin where P would have a single colour."""
+        scale = margin_scale_if_flat(values, margin)
+        if scale is None:
+            unit_scale = ColourScale("P(tells apart)", 0.0, 1.0)
+            return cls(mechanism, title, {"values": values}, unit_scale, lines=lines)
+        numbers = {"values": values, "margin": margin}
+        return cls(mechanism, margin_title(title, values), numbers, scale, "margin", lines=lines)
+
     @property
-    def shown(self) -> Array:
+    def coloured_numbers(self) -> Array:
         """The numbers that are coloured."""
         return self.numbers[self.coloured]
 
@@ -95,6 +109,7 @@ class MapPanel:
 class MapFigure:
     """Panels over one plane."""
 
+    kind: ClassVar[str] = "map"
     x: PlaneAxis
     y: PlaneAxis
     panels: tuple[MapPanel, ...]
@@ -145,6 +160,7 @@ class MapFigure:
         """Return the response to the explorer: the length of the heading, the heading, the numbers."""
         head = json_text(self.describe(), indent=None).encode()
         head += b" " * (-len(head) % 8)  # arrays of floats begin at multiples of their size
+        # The zero makes the prefix eight bytes long, which keeps the arrays aligned.
         return struct.pack("<II", len(head), 0) + head + b"".join(map(_float_bytes, self.arrays))
 
     def as_json(self) -> dict[str, Any]:
@@ -162,19 +178,20 @@ def compress_numbers(arrays: Sequence[Array]) -> str:
     Equal bytes of all numbers are stored together, which makes most of them equal to their neighbours: a map
     of 400 by 400 cells takes 50 kB instead of 3 MB.
     """
+    # Rounded mantissas end in zero bits, which compress well.
     mantissas, exponents = np.frexp(np.stack(arrays).astype(float))
-    rounded = np.ldexp(np.round(mantissas * 2.0**PAGE_BITS) / 2.0**PAGE_BITS, exponents)
-    transposed = np.frombuffer(_float_bytes(rounded), np.uint8).reshape(-1, 8).T
-    return base64.b64encode(zlib.compress(transposed.tobytes())).decode()
+    rounded_numbers = np.ldexp(np.round(mantissas * 2.0**PAGE_BITS) / 2.0**PAGE_BITS, exponents)
+    byte_planes = np.frombuffer(_float_bytes(rounded_numbers), np.uint8).reshape(-1, 8).T
+    return base64.b64encode(zlib.compress(byte_planes.tobytes())).decode()
 
 
 def map_figure(result: Map) -> MapFigure:
     """Return the figure of a map."""
-    used = result.grid.n
+    lengths = result.grid.n
     heading = {
         **{key: to_json(getattr(result, name)) for key, name, _ in keys_of(Map) if key != "layers"},
         # As text: JavaScript cannot hold every integer beyond 2**53.
-        "n_used": None if used is None else [[spell_value(n) for n in row] for row in used.tolist()],
+        "n_used": None if lengths is None else [[spell_value(n) for n in row] for row in lengths.tolist()],
         "title": captions.title(result),
         "place": captions.place(result),
         "own": captions.own_axes(result),

@@ -9,11 +9,13 @@ from separatrix.pages.charts import draw_charts
 from separatrix.pages.maps import captions
 from separatrix.pages.maps import curve as curves
 from separatrix.pages.maps.figure import map_figure
-from separatrix.pages.maps.picture import draw_map
+from separatrix.pages.maps.picture import bar_label, draw_map, draw_panel
 from separatrix.pages.pages import render_page
 from separatrix.pages.paper import paper_style, save_small_png
+from separatrix.pages.plots.registry import SIZE
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -21,6 +23,18 @@ def draw_result(result: Map) -> Figure:
     """Return the picture of a map, with the fixed parameters above it."""
     with paper_style():
         return draw_map(map_figure(result), captions.join_words(captions.fixed_values(result)))
+
+
+def draw_map_panel(panel: tuple[Map, int], axes: Axes) -> None:
+    """Draw one panel of a map, given by its number, with its colour bar."""
+    result, number = panel
+    figure = map_figure(result)
+    image = draw_panel(axes, figure, figure.panels[number])
+    label = bar_label(figure.panels[number].scale)
+    axes.get_figure(root=True).colorbar(image, ax=axes, label=label)  # type: ignore[union-attr]
+    if axes.get_legend_handles_labels()[0]:
+        # Lines over maps are white or bright, and would not be seen on white.
+        axes.legend(loc="upper left", handlelength=3, facecolor="#777777", labelcolor="white", frameon=True)
 
 
 def map_page(result: Map) -> str:
@@ -41,7 +55,7 @@ def curve_page(result: BoundaryCurve) -> str:
     """Return the page of a boundary curve: a chart, and its numbers."""
     chart = curves.chart(result)
     with paper_style():
-        image = save_small_png(draw_charts([chart], curves.SIZE, 1))
+        image = save_small_png(draw_charts([chart], SIZE, 1))
     return render_page(
         "curve.html.j2",
         ("chart",),

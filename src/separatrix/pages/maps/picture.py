@@ -29,11 +29,12 @@ def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
     image = axes.pcolormesh(
         x.values,
         y.values,
-        scale.shade(panel.shown),
+        scale.shade(panel.coloured_numbers),
         vmin=scale.low,
         vmax=scale.high,
         cmap=colour_map(scale.ramp),
         shading="nearest",
+        # One image in PDF and SVG files, instead of a path for each cell.
         rasterized=True,
     )
     axes.set(
@@ -46,7 +47,7 @@ def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
     axes.grid(visible=False)
     levels = figure.levels if panel.coloured == "values" else {}
     for dash, (name, level) in zip(DASHES, levels.items(), strict=False):
-        _draw_contour(axes, figure, panel.shown - level, name, dash, is_labelled=len(levels) > 1)
+        _draw_contour(axes, figure, panel.coloured_numbers - level, name, dash, is_labelled=len(levels) > 1)
     if panel.formula is not None:
         name = f"{panel.formula['formula']} {panel.formula['tag']}"
         _draw_contour(axes, figure, panel.numbers["formula"], name, ())
@@ -91,8 +92,10 @@ def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, A
     from matplotlib.figure import Figure
 
     values = np.where(np.isfinite(values), values, np.nan)
+    # Without a change of sign there is no line, and matplotlib would warn.
     if not (np.nanmin(values, initial=0) < 0 < np.nanmax(values, initial=0)):
         return []
+    # Contours are interpolated on the axes as they are drawn, evenly in the logarithm.
     across, up = (np.log10(axis.values) if axis.log else axis.values for axis in (x, y))
     contours = Figure().subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
     pieces = [np.asarray(piece) for piece in contours.allsegs[0] if len(piece) > 1]
@@ -112,20 +115,22 @@ def draw_map(figure: MapFigure, caption: str = "") -> Figure:
     grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes in grid.flat[len(figure.panels) :]:
         axes.set_visible(False)
+    # Panels with equal scales share one colour bar.
     images: dict[ColourScale, tuple[Any, list[Axes]]] = {}
     for axes, panel in zip(grid.flat, figure.panels, strict=False):
         image = draw_panel(axes, figure, panel)
         images.setdefault(panel.scale, (image, []))[1].append(axes)
     for axes in grid[:, 1:].flat:
         axes.set_ylabel("")
-    for scale, (image, beside) in images.items():
-        where = beside if len(images) > 1 else grid
-        bar = drawing.colorbar(image, ax=where, label=bar_label(scale), aspect=28, pad=0.02)
+    for scale, (image, panel_axes) in images.items():
+        bar_axes = panel_axes if len(images) > 1 else grid
+        bar = drawing.colorbar(image, ax=bar_axes, label=bar_label(scale), aspect=28, pad=0.02)
         bar.outline.set_visible(False)
     entries = {
         label: line
         for axes in grid.flat
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        # Lines of number formats have their names written on them.
         if label not in FORMAT_LEVELS
     }
     if entries:

@@ -23,8 +23,6 @@ FORMAT_LEVELS = {f"{TORCH_NAMES[name]}, {bits} bits": bits for name, bits in SIG
 """The lines over a map of bits beyond which a number format has too few of them."""
 SEQUENTIAL, DIVERGING = "cividis", "RdBu"
 """Ramps that colour-blind people can read: from little to much, and from less through none to more."""
-UNDER_LINES = "#31446b"
-"""A dark colour of the sequential ramp, behind the samples of white lines in legends."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class ColourScale:
     def shade(self, values: Array) -> Array:
         """Return the numbers between `low` and `high` that are coloured; NaN where there is no colour."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            shown = np.log10(values) if self.log else values
-        return np.where(np.isfinite(shown), shown, np.nan)
+            numbers = np.log10(values) if self.log else values
+        return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def coloured_values(result: Map, layer: Layer) -> tuple[Array, ColourScale]:
@@ -56,8 +54,8 @@ def coloured_values(result: Map, layer: Layer) -> tuple[Array, ColourScale]:
 
 def margin_scale_if_flat(probabilities: Array, margin: Array) -> ColourScale | None:
     """Return a scale of margins if probabilities would have a single colour and margins would not."""
-    known = probabilities[np.isfinite(probabilities)]
-    if not known.size or float(known.max() - known.min()) >= MIN_SPREAD:
+    finite = probabilities[np.isfinite(probabilities)]
+    if not finite.size or float(finite.max() - finite.min()) >= MIN_SPREAD:
         return None
     varies = float(np.nanmax(margin, initial=-np.inf)) > float(np.nanmin(margin, initial=np.inf))
     return margin_scale(margin) if varies else None
@@ -65,10 +63,10 @@ def margin_scale_if_flat(probabilities: Array, margin: Array) -> ColourScale | N
 
 def margin_scale(margin: Array) -> ColourScale | None:
     """Return a scale of margins, of their logarithm if they span decades; None if none is positive."""
-    known = margin[np.isfinite(margin) & (margin > 0)]
-    if not known.size:
+    positive = margin[np.isfinite(margin) & (margin > 0)]
+    if not positive.size:
         return None
-    low, high = float(known.min()), float(known.max())
+    low, high = float(positive.min()), float(positive.max())
     if high > MANY_DECADES * low:
         return ColourScale(QUANTITIES["margin"], float(np.log10(low)), float(np.log10(high)), log=True)
     return ColourScale(QUANTITIES["margin"], low, high if high > low else low + 1)
@@ -87,12 +85,12 @@ def margin_title(mechanism: str, probabilities: Array) -> str:
     >>> margin_title("linear", np.array([0.0, 0.004])), margin_title("linear", np.array([0.0, np.nan]))
     ('linear, margin (P ≤ 0.004)', 'linear, margin (P = 0)')
     """
-    known = probabilities[np.isfinite(probabilities)]
-    low, high = float(known.min()), float(known.max())
+    finite = probabilities[np.isfinite(probabilities)]
+    low, high = float(finite.min()), float(finite.max())
     if low == high:
         return f"{mechanism}, margin (P = {spell_number(high, 2)})"
-    bound = f"P ≤ {spell_number(high, 2)}" if high <= 0.5 else f"P ≥ {spell_number(low, 2)}"
-    return f"{mechanism}, margin ({bound})"
+    range_text = f"P ≤ {spell_number(high, 2)}" if high <= 0.5 else f"P ≥ {spell_number(low, 2)}"
+    return f"{mechanism}, margin ({range_text})"
 
 
 def quantity_scale(result: Map) -> ColourScale:

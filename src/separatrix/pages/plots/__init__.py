@@ -18,7 +18,7 @@ from separatrix.core.numbers.json import json_file
 from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.core.result import Result
 from separatrix.pages.paper import PICTURES, paper_style, save_figure
-from separatrix.pages.plots.registry import DRAWINGS, Drawing
+from separatrix.pages.plots.registry import DRAWINGS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,13 +30,20 @@ TABLES = (".json", ".csv", ".parquet")
 def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
     """Draw on these axes, or on new ones, and return them; several panels take and return several axes."""
     drawing = DRAWINGS[result.kind]
-    count = drawing.panels(result)
+    panels = drawing.panels(result)
+    count = len(panels)
     if count == 0:
         raise UsageError(f"there is no picture of this {type(result).__name__}; to_frame() has its rows")
-    if ax is None:
-        return _plot_on_new_axes(result, drawing, count)
     from matplotlib.axes import Axes
 
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        width, height = drawing.size(result)
+        with paper_style():
+            new_axes = Figure(figsize=(width * count, height)).subplots(1, count)
+            return plot(result, new_axes)
+    # `subplots` returns one object, a row or a grid of them, and users pass lists.
     targets = [ax] if isinstance(ax, Axes) else list(np.ravel(np.array(ax, dtype=object)))
     stray = next((target for target in targets if not isinstance(target, Axes)), None)
     if stray is not None:
@@ -44,20 +51,9 @@ def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
     if len(targets) != count:
         panels = "1 panel" if count == 1 else f"{count} panels"
         raise UsageError(f"this has {panels}; give as many axes in a list, not {len(targets)}")
-    for panel, axes in enumerate(targets):
-        drawing.draw(result, panel, axes)
+    for panel, axes in zip(panels, targets, strict=True):
+        drawing.draw(panel, axes)
     return ax
-
-
-def _plot_on_new_axes(result: Result, drawing: Drawing, count: int) -> Any:
-    from matplotlib.figure import Figure
-
-    width, height = drawing.size(result)
-    with paper_style():
-        axes = Figure(figsize=(width * count, height)).subplots(1, count)
-        for panel in range(count):
-            drawing.draw(result, panel, axes if count == 1 else axes[panel])
-    return axes
 
 
 def suffixes(kind: str) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from separatrix.analysis.costs.curves import CostCurve
+from separatrix.analysis.costs.curves import Bench, CostCurve
 from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart
 from separatrix.pages.looks import BLUE, ORANGE, VERMILION, choose_looks
+from separatrix.pages.plots.registry import SIZE
 from separatrix.pages.verdict_words import COLOURS
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ def cost_chart(curves: Iterable[CostCurve], quantity: str) -> Chart:
     series = []
     for name, curve in by_name.items():
         points = [(cost.length, factor * getattr(cost, quantity)) for cost in curve.costs]
-        known = [(length, value) for length, value in points if value > 0]  # a logarithm has no zero
-        series.append(Series(looks[name], [x for x, _ in known], [y for _, y in known], name))
+        positive = [point for point in points if point[1] > 0]  # a logarithm has no zero
+        series.append(Series.through(positive, looks[name], name))
     lengths = sorted({x for line in series for x in line.x})
+    # At most five, since the texts of all lengths would overlap.
     ticks = [(length, f"{length:,.0f}") for length in lengths[:: -(-len(lengths) // 5) or 1]]
     return Chart(
         ChartAxis("n, number of tokens", log=True, ticks=ticks),
@@ -46,18 +48,21 @@ def cost_chart(curves: Iterable[CostCurve], quantity: str) -> Chart:
     )
 
 
-def draw_seconds(axes: Axes, curves: Iterable[object]) -> None:
-    """Draw the time of every curve that was measured."""
-    measured = [curve for curve in curves if isinstance(curve, CostCurve)]
-    if measured:
-        draw_chart(axes, cost_chart(measured, "seconds"))
+def draw_bench(result: Bench, axes: Axes) -> None:
+    """Draw the time of every mechanism that was measured."""
+    _draw_seconds([cost for cost in (result.softmax, *result.costs) if isinstance(cost, CostCurve)], axes)
+
+
+def _draw_seconds(curves: Sequence[CostCurve], axes: Axes) -> None:
+    if curves:
+        draw_chart(axes, cost_chart(curves, "seconds"))
         axes.legend()
 
 
 def draw_card(result: Card, axes: Axes) -> None:
     """Draw the time of the mechanisms, or before it is measured, the verdicts or the checks as rows."""
     if curves := _curves(result):
-        draw_seconds(axes, curves)
+        _draw_seconds(curves, axes)
         return
     rows = _rows(result)
     for place, (_, word, colour) in enumerate(rows):
@@ -67,9 +72,10 @@ def draw_card(result: Card, axes: Axes) -> None:
     axes.set(xlim=(-0.2, 2), ylim=(len(rows) - 0.4, -0.6), xticks=[], title=result.mechanism.spelled)
 
 
-def card_height(result: Card) -> float:
-    """Return the inches that the rows of a card need."""
-    return 0.0 if _curves(result) else 0.6 + ROW_HEIGHT * len(_rows(result))
+def card_size(result: Card) -> tuple[float, float]:
+    """Return the inches across and up, more for a card of many rows."""
+    height = 0.0 if _curves(result) else 0.6 + ROW_HEIGHT * len(_rows(result))
+    return SIZE[0], max(SIZE[1], height)
 
 
 def _curves(result: Card) -> list[CostCurve]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.numbers import format_exact
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
@@ -20,7 +20,7 @@ QUANTITIES = ("fires on D0", "fires on D1", "tells D0 from D1")
 _INK, _FAINT = PRINTED[INK], PRINTED[FAINT]
 
 
-def draw_verdict(result: Verdict, _: int, axes: Axes) -> None:
+def draw_verdict(result: Verdict, axes: Axes) -> None:
     """Draw how likely the reader fires on each label, and tells them apart."""
     outcome = result.outcome
     low, high = outcome.interval
@@ -32,22 +32,14 @@ def draw_verdict(result: Verdict, _: int, axes: Axes) -> None:
     for row, chance in enumerate(chances):
         has_interval = low < high and row == 2
         edge = max(chance, high) if row == 2 else chance
-        axes.annotate(
-            f"{chance:.4g}",
-            (edge, row),
-            (-4 if edge > 0.7 else 4, 8 if has_interval else 0),
-            textcoords="offset points",
-            ha="right" if edge > 0.7 else "left",
-            va="center",
-            color="white" if edge > 0.7 and not has_interval else _INK,
-        )
+        _label_bar(axes, f"{chance:.4g}", (edge, row), edge > 0.7, is_raised=has_interval)
     _draw_thresholds(axes, result)
     axes.set(ylim=(2.5, -0.5), yticks=range(3), yticklabels=QUANTITIES)
     axes.set_xlabel(f"probability\n{_describe_point(result)}", size=8)
     axes.set_title(f"{result.mechanism.spelled} on {result.construction.name}: {result.word}")
 
 
-def draw_verdicts(result: Verdicts, _: int, axes: Axes) -> None:
+def draw_verdicts(result: Verdicts, axes: Axes) -> None:
     """Draw how likely the reader tells the labels apart with each mechanism."""
     answers, names = result.answers, [str(row["mechanism"]) for row in result.rows()]
     for row, name in enumerate(names):
@@ -60,21 +52,28 @@ def draw_verdicts(result: Verdicts, _: int, axes: Axes) -> None:
         axes.barh(row, chance, height=0.66, color=COLOURS[verdict.word], edgecolor=_INK, lw=0.6)
         if low < high:
             axes.plot([low, high], [row, row], "|-", color=_INK, ms=7, lw=1.2)
-        is_inside = max(chance, high) > 0.6
-        axes.annotate(
-            f"{chance:.4g}, {verdict.word}",
-            (max(chance, high), row),
-            (-4 if is_inside else 4, 0),
-            textcoords="offset points",
-            ha="right" if is_inside else "left",
-            va="center",
-            color="white" if is_inside else _INK,
-            size=7.5,
-        )
+        edge = max(chance, high)
+        _label_bar(axes, f"{chance:.4g}, {verdict.word}", (edge, row), edge > 0.6, size=7.5)
     _draw_thresholds(axes, answers[0])
     axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
     axes.set_xlabel(f"P(tells apart)\n{_describe_point(answers[0])}", size=8)
     axes.set_title(answers[0].construction.name)
+
+
+def _label_bar(
+    axes: Axes, text: str, end: tuple[float, float], is_inside: bool, is_raised: bool = False, **style: Any
+) -> None:
+    """Write a text at the end of a bar: inside where there is no room beside it, above its interval."""
+    axes.annotate(
+        text,
+        end,
+        (-4 if is_inside else 4, 8 if is_raised else 0),
+        textcoords="offset points",
+        ha="right" if is_inside else "left",
+        va="center",
+        color="white" if is_inside and not is_raised else _INK,
+        **style,
+    )
 
 
 def _draw_thresholds(axes: Axes, verdict: Verdict) -> None:
@@ -91,7 +90,7 @@ def _describe_point(verdict: Verdict) -> str:
     return f"{fill(point, MAX_LINE)}\ndotted: delta = {format_exact(verdict.delta)}, and 1 - delta"
 
 
-def draw_readers(result: Readers, _: int, axes: Axes) -> None:
+def draw_readers(result: Readers, axes: Axes) -> None:
     """Draw P with the fixed threshold and with the best one, and whether a linear reader can."""
     outcomes = {"this threshold": result.fixed.outcome}
     if result.threshold is not None:

@@ -13,8 +13,8 @@ from separatrix.pages.charts import Chart, ChartAxis, Series
 from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import Look, choose_looks
 from separatrix.pages.maps.scales import axis_label
-from separatrix.pages.pages import Section, render_section, shorten
-from separatrix.pages.store.figures import FigureRow, GroupFigure, VerdictCell, VerdictGrid
+from separatrix.pages.pages import Section, render_section, shorten_text
+from separatrix.pages.store.figures import FigureRow, GridCell, GroupFigure, VerdictGrid
 from separatrix.pages.store.groups import Curve, Group, thin
 from separatrix.pages.store.texts import count_evidence, describe_verdicts, join_parameters, spell_count
 from separatrix.pages.verdict_words import MARKS, MARKS_LEGEND, short_probability
@@ -42,23 +42,29 @@ INTRODUCTION = (
 def curves_section(groups: Sequence[Group]) -> Section | None:
     """Return the curves of a sweep; None where there are none."""
     all_curves = [curve for group in groups for curve in group.curves()]
-    shown = all_curves[:MAX_CURVES]
-    if not shown:
+    drawn_curves = all_curves[:MAX_CURVES]
+    if not drawn_curves:
         return None
-    charted = [curve for curve in shown if len(curve.mechanisms) <= MAX_LINES]
-    looks = choose_looks(name for curve in charted for name in curve.mechanisms)
-    lines = sum(2 * len(curve.mechanisms) for curve in charted)
+    chart_curves = [curve for curve in drawn_curves if len(curve.mechanisms) <= MAX_LINES]
+    looks = choose_looks(name for curve in chart_curves for name in curve.mechanisms)
+    lines = sum(2 * len(curve.mechanisms) for curve in chart_curves)
     most = max(MIN_LINE_POINTS, min(MAX_LINE_POINTS, MAX_POINTS // max(lines, 1)))
-    related = groupby(shown, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
-    left = len(all_curves) - len(shown)
-    more = f"{spell_count(left, 'curve is')} not drawn besides; results.csv has all cells." if left else ""
+    figure_curves = groupby(
+        drawn_curves, key=lambda curve: (curve.group.part, curve.group.construction, curve.x)
+    )
+    left_count = len(all_curves) - len(drawn_curves)
+    more = (
+        f"{spell_count(left_count, 'curve is')} not drawn besides; results.csv has all cells."
+        if left_count
+        else ""
+    )
     return render_section(
         "curves",
         "Curves",
         "sweep_figures.html.j2",
         prefix="curve",
         introduction=INTRODUCTION,
-        figures=[_figure(list(curves), looks, most) for _, curves in related],
+        figures=[_figure(list(curves), looks, most) for _, curves in figure_curves],
         notes=[note for note in (more, _describe_missing(groups)) if note],
         marks=MARKS_LEGEND,
     )
@@ -66,10 +72,14 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
 
 def _describe_missing(groups: Sequence[Group]) -> str:
     """Return a sentence on the cells that no figure shows; empty where there are none."""
-    absent = [group for group in groups if not group.mapped and not any(True for _ in group.curves())]
+    absent = [
+        group for group in groups if not group.mapped_mechanisms and not any(True for _ in group.curves())
+    ]
     if not absent:
         return ""
-    names = [f"{shorten(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent]
+    names = [
+        f"{shorten_text(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent
+    ]
     more = f" and {len(names) - MAX_NAMED_PARTS} more" if len(names) > MAX_NAMED_PARTS else ""
     return (
         "In no curve and no map, since no parameter takes three values there while the others stay: the "
@@ -91,8 +101,8 @@ def _figure(curves: Sequence[Curve], looks: Mapping[str, Look], most: int) -> Gr
     keys = [] if is_grid else [_key(looks[name], kinds) for name, kinds in _kinds(curves).items()]
     return GroupFigure(
         group=first.group,
-        subject=f"P(tells apart) against {shorten(first.x)}",
-        finding=describe_verdicts(cells, f"at every {shorten(first.x)} shown"),
+        subject=f"P(tells apart) against {shorten_text(first.x)}",
+        finding=describe_verdicts(cells, f"at every {shorten_text(first.x)} shown"),
         sentences=list(_sentences(curves, cells, most, is_grid)),
         rows=rows,
         keys=keys,
@@ -107,27 +117,28 @@ def _key(look: Look, kinds: set[str]) -> Look:
 
 def _kinds(curves: Sequence[Curve]) -> dict[str, set[str]]:
     """Return the kinds of evidence of each mechanism."""
-    pairs = pl.concat([curve.answered.select("mechanism", "kind") for curve in curves]).unique()
+    pairs = pl.concat([curve.answered_cells.select("mechanism", "kind") for curve in curves]).unique()
     return {name: set(pairs.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms}
 
 
 def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int, is_grid: bool) -> Iterable[str]:
     first = curves[0]
-    if first.group.fixed:
-        yield f"Fixed: {join_parameters(first.group.fixed)}."
+    if first.group.fixed_parameters:
+        yield f"Fixed: {join_parameters(first.group.fixed_parameters)}."
     if first.follows:
-        yield f"{shorten(', '.join(first.follows))} changes with {shorten(first.x)}."
+        yield f"{shorten_text(', '.join(first.follows))} changes with {shorten_text(first.x)}."
     yield f"P: {count_evidence(cells)}."
-    unplaced = sum(curve.cells.height - curve.placed.height for curve in curves)
-    if unplaced:
-        yield f"{spell_count(unplaced, 'cell has')} no number for {shorten(first.x)} that can be drawn."
-    unanswered = cells.height - int(cells["p"].count())
-    if unanswered:
-        yield f"{spell_count(unanswered, 'cell has')} no answer."
+    unplaced_count = sum(curve.cells.height - curve.placed_cells.height for curve in curves)
+    if unplaced_count:
+        has_none = f"{spell_count(unplaced_count, 'cell has')} no number"
+        yield f"{has_none} for {shorten_text(first.x)} that can be drawn."
+    unanswered_count = cells.height - int(cells["p"].count())
+    if unanswered_count:
+        yield f"{spell_count(unanswered_count, 'cell has')} no answer."
     if is_grid:
         yield f"With {len(first.mechanisms):,} mechanisms this is a table, not a chart."
         return
-    not_positive = sum(int((curve.answered["margin"] <= 0).sum()) for curve in curves)
+    not_positive = sum(int((curve.answered_cells["margin"] <= 0).sum()) for curve in curves)
     if not_positive:
         yield f"{spell_count(not_positive, 'margin is')} not positive and not drawn."
     for is_exact, kind, limit in (
@@ -141,7 +152,7 @@ def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int, is_grid:
 
 def _longest(curve: Curve, is_exact: bool) -> int:
     """Return the cells of the mechanism that has most."""
-    cells = curve.answered.filter((pl.col("kind") != "sampled") == is_exact)
+    cells = curve.answered_cells.filter((pl.col("kind") != "sampled") == is_exact)
     return max(cells.group_by("mechanism").len()["len"].to_list(), default=0)
 
 
@@ -150,7 +161,7 @@ def make_charts(curve: Curve, looks: Mapping[str, Look], most: int) -> list[Char
     x_axis = ChartAxis(axis_label(curve.x), curve.log)
     p_axis = ChartAxis("P(tells apart)", range=(-0.04, 1.04))
     charts = [Chart(x_axis, p_axis, _all_series(curve, looks, most, "p"), height=330)]
-    if bool((curve.answered["margin"] > 0).any()):
+    if bool((curve.answered_cells["margin"] > 0).any()):
         margin_axis = ChartAxis("margin, in units of √(log n)", log=True)
         charts.append(Chart(x_axis, margin_axis, _all_series(curve, looks, most, "margin"), height=330))
     return charts
@@ -159,7 +170,7 @@ def make_charts(curve: Curve, looks: Mapping[str, Look], most: int) -> list[Char
 def _all_series(curve: Curve, looks: Mapping[str, Look], most: int, column: str) -> list[Series]:
     # A logarithmic axis has no place for margins that are not positive.
     positive = pl.when(pl.col("margin") > 0).then("margin").alias("margin")
-    cells = curve.placed if column == "p" else curve.placed.with_columns(positive)
+    cells = curve.placed_cells if column == "p" else curve.placed_cells.with_columns(positive)
     at = f"at:{curve.x}"
     if curve.log:
         cells = cells.filter(pl.col(at) > 0)
@@ -173,24 +184,25 @@ def _all_series(curve: Curve, looks: Mapping[str, Look], most: int, column: str)
 def _series(cells: pl.DataFrame, at: str, look: Look, column: str, most: int) -> Iterable[Series]:
     """Yield the line of exact cells, broken where a cell has no answer, and the markers of sampled ones."""
     is_sampled = pl.col("kind") == "sampled"
+    # Of several cells at one place, one with an answer is preferred to a gap.
     exact = cells.filter(~is_sampled).sort(at, pl.col(column).is_null(), maintain_order=True)
     exact = exact.unique(at, keep="first", maintain_order=True)
     if exact[column].is_not_null().any():
         line = thin(exact, most)
         style = replace(look, symbol="circle", is_filled=True, width=2.2)
         yield Series(style, line[at].to_list(), line[column].to_list(), look.label, symbol_size=0.5)
-    sampled = thin(cells.filter(is_sampled & pl.col(column).is_not_null()), min(most, MAX_SAMPLED))
-    if sampled.is_empty():
+    sampled_cells = thin(cells.filter(is_sampled & pl.col(column).is_not_null()), min(most, MAX_SAMPLED))
+    if sampled_cells.is_empty():
         return
-    low, high = (sampled[end].to_list() for end in ("low", "high"))
+    low, high = (sampled_cells[end].to_list() for end in ("low", "high"))
     yield Series(
         replace(look, has_line=False),
-        sampled[at].to_list(),
-        sampled[column].to_list(),
+        sampled_cells[at].to_list(),
+        sampled_cells[column].to_list(),
         look.label,
         low if column == "p" else None,
         high if column == "p" else None,
-        texts=[_describe_sampling(row) for row in sampled.iter_rows(named=True)],
+        texts=[_describe_sampling(row) for row in sampled_cells.iter_rows(named=True)],
     )
 
 
@@ -205,28 +217,29 @@ def _describe_sampling(row: Mapping[str, Any]) -> str:
 def _grid(curve: Curve) -> VerdictGrid:
     """Return P of each mechanism at a few values of the parameter."""
     at = f"at:{curve.x}"
-    places = thin(curve.answered.unique(at, keep="first", maintain_order=True), MAX_COLUMNS)
+    places = thin(curve.answered_cells.unique(at, keep="first", maintain_order=True), MAX_COLUMNS)
     is_shown = pl.col(at).is_in(places[at].to_list())
-    verdicts: dict[tuple[str, float], VerdictCell] = {}
-    for row in curve.answered.filter(is_shown).sort(pl.col("kind") == "sampled").iter_rows(named=True):
-        verdicts.setdefault((row["mechanism"], row[at]), _verdict_cell(row))
+    verdicts: dict[tuple[str, float], GridCell] = {}
+    # Exact answers come first, and `setdefault` keeps them.
+    for row in curve.answered_cells.filter(is_shown).sort(pl.col("kind") == "sampled").iter_rows(named=True):
+        verdicts.setdefault((row["mechanism"], row[at]), _grid_cell(row))
     left_out = []
     if curve.places > MAX_COLUMNS:
-        left_out.append(f"{places.height} of {curve.places:,} values of {shorten(curve.x)}")
+        left_out.append(f"{places.height} of {curve.places:,} values of {shorten_text(curve.x)}")
     if len(curve.mechanisms) > MAX_ROWS:
         left_out.append(f"{MAX_ROWS} of {len(curve.mechanisms):,} mechanisms")
     return VerdictGrid(
         corner=curve.x,
-        head=[shorten(spell_value(text), 12) for text in places[f"is:{curve.x}"]],
+        head=[shorten_text(spell_value(text), 12) for text in places[f"is:{curve.x}"]],
         rows=[
-            (shorten(name, 60), [verdicts.get((name, x)) for x in places[at]])
+            (shorten_text(name, 60), [verdicts.get((name, x)) for x in places[at]])
             for name in curve.mechanisms[:MAX_ROWS]
         ],
         note=f"Shown: {', '.join(left_out)}; results.csv has all." if left_out else "",
     )
 
 
-def _verdict_cell(row: Mapping[str, Any]) -> VerdictCell:
+def _grid_cell(row: Mapping[str, Any]) -> GridCell:
     word, p = row["word"], row["p"]
     description = f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}"
-    return VerdictCell(word, f" {MARKS[row['kind']]}{short_probability(p)}", description)
+    return GridCell(word, f" {MARKS[row['kind']]}{short_probability(p)}", description)

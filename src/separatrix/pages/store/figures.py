@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class VerdictCell:
+class GridCell:
     """The verdict in a cell of a grid."""
 
     word: str
@@ -31,7 +31,7 @@ class VerdictGrid:
 
     corner: str
     head: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[VerdictCell | None]]]
+    rows: Sequence[tuple[str, Sequence[GridCell | None]]]
     note: str = ""
     """What the grid leaves out."""
 
@@ -43,11 +43,6 @@ class FigureRow:
     title: str = ""
     plots: Sequence[Chart | MapFigure] = ()
     grid: VerdictGrid | None = None
-
-    @property
-    def kind(self) -> str:
-        """The kind of figures that the page's script draws."""
-        return "chart" if any(isinstance(plot, Chart) for plot in self.plots) else "map"
 
 
 @dataclass(frozen=True)

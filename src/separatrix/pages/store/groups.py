@@ -29,20 +29,20 @@ class Group:
     names: tuple[str, ...]
 
     @cached_property
-    def answered(self) -> pl.DataFrame:
+    def answered_cells(self) -> pl.DataFrame:
         """The cells with a P."""
         return keep_answered(self.cells)
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
         """The parameters that take several values."""
-        return tuple(name for name in self.names if self.answered[f"is:{name}"].n_unique() > 1)
+        return tuple(name for name in self.names if self.answered_cells[f"is:{name}"].n_unique() > 1)
 
     @cached_property
-    def fixed(self) -> dict[str, str]:
+    def fixed_parameters(self) -> dict[str, str]:
         """The values of the parameters that do not vary."""
         values = {
-            name: self.answered[f"is:{name}"].first() for name in self.names if name not in self.varying
+            name: self.answered_cells[f"is:{name}"].first() for name in self.names if name not in self.varying
         }
         return {name: str(value) for name, value in values.items() if value is not None}
 
@@ -52,16 +52,17 @@ class Group:
         if len(self.varying) != 2 or any(self._count(name) < MIN_SIDE for name in self.varying):
             return None
         first, second = self.varying
+        # Number of tokens upwards, whatever the order of the parameters.
         return (second, first) if first == "n" else (first, second)
 
     @cached_property
-    def mapped(self) -> tuple[str, ...]:
+    def mapped_mechanisms(self) -> tuple[str, ...]:
         """The mechanisms whose cells fill the grid of the plane."""
         if self.plane is None:
             return ()
         x, y = (f"at:{name}" for name in self.plane)
         sides = (
-            self.answered.drop_nulls([x, y])
+            self.answered_cells.drop_nulls([x, y])
             .group_by("mechanism", maintain_order=True)
             .agg(filled=pl.struct(x, y).n_unique(), across=pl.n_unique(x), up=pl.n_unique(y))
             .filter(pl.min_horizontal("across", "up") >= MIN_SIDE)
@@ -71,18 +72,21 @@ class Group:
 
     def curves(self) -> Iterator[Curve]:
         """Yield a curve for each parameter and combination of the others; nothing for cells on a map."""
-        used: list[str] = []
-        for x in () if self.mapped else self.varying:
-            repeats = any(self._follows(x, name) and self._follows(name, x) for name in used)
+        earlier_names: list[str] = []
+        for x in () if self.mapped_mechanisms else self.varying:
+            # Two parameters that determine each other would make the same curve twice.
+            repeats = any(self._follows(x, name) and self._follows(name, x) for name in earlier_names)
             if self._count(x) < MIN_POINTS or repeats:
                 continue
-            others = [name for name in self.varying if name != x]
-            follows = tuple(name for name in others if self._follows(name, x))
-            free = [f"is:{name}" for name in others if name not in follows]
-            choices = self.answered.select(free).unique(maintain_order=True) if free else pl.DataFrame([{}])
+            other_names = [name for name in self.varying if name != x]
+            follows = tuple(name for name in other_names if self._follows(name, x))
+            free = [f"is:{name}" for name in other_names if name not in follows]
+            choices = (
+                self.answered_cells.select(free).unique(maintain_order=True) if free else pl.DataFrame([{}])
+            )
             if free and choices.height > MAX_PANELS:
                 continue
-            used.append(x)
+            earlier_names.append(x)
             for choice in choices.iter_rows(named=True) if free else ({},):
                 conditions = [pl.col(name).eq_missing(pl.lit(value)) for name, value in choice.items()]
                 cells = self.cells.filter(conditions) if conditions else self.cells
@@ -93,12 +97,12 @@ class Group:
                     yield curve
 
     def _count(self, name: str) -> int:
-        return self.answered[f"at:{name}"].drop_nulls().n_unique()
+        return self.answered_cells[f"at:{name}"].drop_nulls().n_unique()
 
     def _follows(self, name: str, x: str) -> bool:
         """Return whether the value of x determines that of `name`."""
-        both = self.answered.select(f"is:{x}", f"is:{name}")
-        return both.n_unique() == both[f"is:{x}"].n_unique()
+        pairs = self.answered_cells.select(f"is:{x}", f"is:{name}")
+        return pairs.n_unique() == pairs[f"is:{x}"].n_unique()
 
 
 @dataclass(frozen=True)
@@ -114,42 +118,44 @@ class Curve:
     cells: pl.DataFrame
 
     @cached_property
-    def placed(self) -> pl.DataFrame:
+    def placed_cells(self) -> pl.DataFrame:
         """The cells with a place on the axis, in its order; those without an answer are gaps."""
         return self.cells.filter(pl.col(f"at:{self.x}").is_not_null()).sort(
             f"at:{self.x}", maintain_order=True
         )
 
     @cached_property
-    def answered(self) -> pl.DataFrame:
+    def answered_cells(self) -> pl.DataFrame:
         """The cells on the axis with a P."""
-        return keep_answered(self.placed)
+        return keep_answered(self.placed_cells)
 
     @property
     def places(self) -> int:
         """The number of values of x with an answer."""
-        return self.answered[f"at:{self.x}"].n_unique()
+        return self.answered_cells[f"at:{self.x}"].n_unique()
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """The mechanisms in the order of the store."""
-        return tuple(self.group.answered["mechanism"].unique(maintain_order=True))
+        return tuple(self.group.answered_cells["mechanism"].unique(maintain_order=True))
 
     @property
     def log(self) -> bool:
         """Whether the axis is logarithmic."""
-        return is_log(self.answered[f"at:{self.x}"])
+        return is_log(self.answered_cells[f"at:{self.x}"])
 
 
-def group_cells(stored: StoredCells) -> list[Group]:
+def group_cells(report_cells: StoredCells) -> list[Group]:
     """Return every construction of every part that has an answer."""
     groups, start = list[Group](), 0
-    counts = stored.cells.group_by("part", "construction", maintain_order=True).len()
+    counts = report_cells.cells.group_by("part", "construction", maintain_order=True).len()
     for part, name, height in counts.iter_rows():
         # The cells are sorted by part and construction, so that a group is a slice without a copy.
-        groups.append(Group(str(part), str(name), stored.cells.slice(start, height), stored.names))
+        groups.append(
+            Group(str(part), str(name), report_cells.cells.slice(start, height), report_cells.names)
+        )
         start += height
-    return [group for group in groups if not group.answered.is_empty()]
+    return [group for group in groups if not group.answered_cells.is_empty()]
 
 
 def keep_answered(cells: pl.DataFrame) -> pl.DataFrame:

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.pages.pages import Section, render_section, shorten
-from separatrix.pages.store.figures import VerdictCell, VerdictGrid
+from separatrix.pages.pages import Section, render_section, shorten_text
+from separatrix.pages.store.figures import GridCell, VerdictGrid
 from separatrix.pages.store.stored_cells import StoredCells
 from separatrix.pages.store.texts import spell_probability
 from separatrix.pages.verdict_words import COLOURS
@@ -20,9 +20,9 @@ MIN_OVERVIEW = 3
 """Constructions from which on there is an overview."""
 
 
-def mechanisms_section(stored: StoredCells) -> Section | None:
+def mechanisms_section(report_cells: StoredCells) -> Section | None:
     """Return one table for each construction, and an overview where there are several."""
-    rows = summarise(stored)
+    rows = summarise(report_cells)
     if rows.is_empty():
         return None
     tables: dict[str, list[tuple[Any, ...]]] = {}
@@ -39,9 +39,9 @@ def mechanisms_section(stored: StoredCells) -> Section | None:
     )
 
 
-def summarise(stored: StoredCells) -> pl.DataFrame:
+def summarise(report_cells: StoredCells) -> pl.DataFrame:
     """Return one row for each construction and mechanism."""
-    cells, keys = stored.distinct, ("construction", "mechanism")
+    cells, keys = report_cells.distinct, ("construction", "mechanism")
     counts = cells.group_by(keys, maintain_order=True).agg(
         cells=pl.len(),
         words=pl.col("word").value_counts(),
@@ -64,6 +64,7 @@ def _count_ahead(cells: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("p").is_not_null())
         .group_by(*point, "mechanism")
         .agg(
+            # An exact answer replaces samples of the same point; several samples give their widest interval.
             low=pl.coalesce(pl.col("low").filter(~is_sampled).first(), pl.col("low").min()),
             high=pl.coalesce(pl.col("high").filter(~is_sampled).first(), pl.col("high").max()),
         )
@@ -71,9 +72,10 @@ def _count_ahead(cells: pl.DataFrame) -> pl.DataFrame:
     highest = intervals.group_by(point).agg(
         count=pl.len(), first=pl.col("high").max(), second=pl.col("high").top_k(2).min()
     )
-    shared = intervals.join(highest.filter(pl.col("count") > 1), on=point)
+    comparable = intervals.join(highest.filter(pl.col("count") > 1), on=point)
+    # The rival of the highest is the second, that of all others the highest.
     rival = pl.when(pl.col("high") == pl.col("first")).then("second").otherwise("first")
-    return shared.group_by("construction", "mechanism").agg(
+    return comparable.group_by("construction", "mechanism").agg(
         shared=pl.len(), ahead=(pl.col("low") - rival > TOLERANCE).sum()
     )
 
@@ -81,11 +83,11 @@ def _count_ahead(cells: pl.DataFrame) -> pl.DataFrame:
 def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     ends = ("least", "median", "most")
     spread = [] if row["least"] is None else [spell_probability(row[name]) for name in ends]
-    shared = "–" if row["shared"] is None else f"{row['ahead']:,} of {row['shared']:,} points"
+    comparison = "–" if row["shared"] is None else f"{row['ahead']:,} of {row['shared']:,} points"
     kinds = {entry["kind"]: entry["count"] for entry in row["kinds"]}
     evidence = ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds)) or "–"
     shares = _shares(row["words"], row["cells"])
-    return row["mechanism"], f"{row['cells']:,}", shares, spread, shared, evidence
+    return row["mechanism"], f"{row['cells']:,}", shares, spread, comparison, evidence
 
 
 def _shares(counts: list[dict[str, Any]], total: int) -> list[tuple[str, str, str]]:
@@ -104,15 +106,15 @@ def _overview(rows: pl.DataFrame) -> VerdictGrid | None:
         (row["mechanism"], row["construction"]): _most_frequent(row) for row in rows.iter_rows(named=True)
     }
     lines = [
-        (shorten(name, 40), [cells.get((name, construction)) for construction in constructions])
+        (shorten_text(name, 40), [cells.get((name, construction)) for construction in constructions])
         for name in rows["mechanism"].unique(maintain_order=True)
     ]
-    return VerdictGrid("", [shorten(name, 30) for name in constructions], lines)
+    return VerdictGrid("", [shorten_text(name, 30) for name in constructions], lines)
 
 
-def _most_frequent(row: Mapping[str, Any]) -> VerdictCell:
+def _most_frequent(row: Mapping[str, Any]) -> GridCell:
     words = sorted((-entry["count"], str(entry["word"])) for entry in row["words"])
     count, word = words[0]
     percentage = "" if len(words) == 1 else f" {-100 * count / row['cells']:.0f}"
     description = ", ".join(f"{-number:,} {name}" for number, name in words)
-    return VerdictCell(word, percentage, shorten(description, 200))
+    return GridCell(word, percentage, shorten_text(description, 200))

@@ -14,7 +14,7 @@ import polars as pl
 from separatrix.core.files.folder import Folder, Writer
 from separatrix.core.parameters import UsageError
 from separatrix.pages.maps.captions import READER_NOTE
-from separatrix.pages.pages import Section, render_page, shorten
+from separatrix.pages.pages import Section, render_page, shorten_text
 from separatrix.pages.store.curves import curves_section
 from separatrix.pages.store.groups import group_cells
 from separatrix.pages.store.mechanisms import mechanisms_section
@@ -26,6 +26,7 @@ from separatrix.pages.store.training import TrainedRuns, read_runs, training_sec
 from separatrix.sweeps.store import Selection, Store, select_cells
 from separatrix.sweeps.store.compare import Comparison, StoreReport, compare
 from separatrix.sweeps.store.export import write
+from separatrix.sweeps.store.sweep_list import list_sweeps
 
 MAX_LISTED = 6
 """Hosts, engines or sets of versions that are listed."""
@@ -38,27 +39,28 @@ def write_report(
 
     The report is of the newest sweep if none is named, and of all cells where the store has no sweeps.
     """
-    with Folder(folder) as target, open_cells(store, sweep) as (stored, selection):
+    with Folder(folder) as target, open_cells(store, sweep) as (report_cells, selection):
         comparison, changes = None, None
         if against is not None:
-            comparison, changes = _compare(store, stored, selection, against)
-        groups = group_cells(stored)
-        runs = read_runs(store, None if stored.sweep is None else stored.sweep.id)
-        options = f"--store {shlex.quote(stored.store)}"
-        options += f" --sweep {stored.sweep.id}" if stored.sweep else ""
+            comparison, changes = _compare(store, report_cells, selection, against)
+        groups = group_cells(report_cells)
+        runs = read_runs(store, None if report_cells.sweep is None else report_cells.sweep.id)
+        options = f"--store {shlex.quote(report_cells.store)}"
+        options += f" --sweep {report_cells.sweep.id}" if report_cells.sweep else ""
         results = f"separatrix results {options}"
-        other = "" if against is None else f" --against {against}"
-        made_by = f"separatrix report {options}{other} --out {shlex.quote(str(folder))}"
+        against_option = "" if against is None else f" --against {against}"
+        made_by = f"separatrix report {options}{against_option} --out {shlex.quote(str(folder))}"
         sections = (
             changes,
             curves_section(groups),
             maps_section(groups),
-            mechanisms_section(stored),
+            mechanisms_section(report_cells),
             training_section(runs),
-            refused_section(stored, results),
+            refused_section(report_cells, results),
         )
-        page = _page(stored, [section for section in sections if section], made_by, results, runs)
+        page = _page(report_cells, [section for section in sections if section], made_by, results, runs)
         files: dict[str, bytes | Writer] = {
+            # JSON in a store can spell lone surrogates, which UTF-8 does not encode.
             "report.html": page.encode(errors="replace"),
             "results.csv": partial(write, selection, ".csv"),
             "results.parquet": partial(write, selection, ".parquet"),
@@ -68,63 +70,71 @@ def write_report(
         target.fill(files)
         damage = selection.damage
     path, *tables = (folder / name for name in files)
-    number, name = (None, None) if stored.sweep is None else (stored.sweep.id, stored.sweep.name)
-    counts = dict(_count_statuses(stored, runs))
+    number, name = (
+        (None, None) if report_cells.sweep is None else (report_cells.sweep.id, report_cells.sweep.name)
+    )
+    counts = dict(_count_statuses(report_cells, runs))
     return StoreReport(path, tuple(tables), number, name, counts, comparison, damage or None)
 
 
-def _count_statuses(stored: StoredCells, runs: TrainedRuns) -> Counter[str]:
-    counts = Counter(dict(stored.distinct.group_by("status", maintain_order=True).len().iter_rows()))
+def _count_statuses(report_cells: StoredCells, runs: TrainedRuns) -> Counter[str]:
+    counts = Counter(dict(report_cells.distinct.group_by("status", maintain_order=True).len().iter_rows()))
     counts.update(runs.counts)
     return counts
 
 
 def _compare(
-    store: Store, stored: StoredCells, selection: Selection, against: int
+    store: Store, report_cells: StoredCells, selection: Selection, against: int
 ) -> tuple[Comparison, Section]:
-    other = next((sweep for sweep in store.list_sweeps() if sweep.id == against), None)
-    if stored.sweep is None or other is None:
+    other_sweep = next((sweep for sweep in list_sweeps(store)[0] if sweep.id == against), None)
+    if report_cells.sweep is None or other_sweep is None:
         raise UsageError(f"there is no sweep {against} in {store.location}")
-    if other.id == stored.sweep.id:
+    if other_sweep.id == report_cells.sweep.id:
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
-    with select_cells(store, None, against) as others:
-        comparison = compare(selection.frames(), others.frames())
-    command = f"separatrix compare {stored.sweep.id} {against} --store {shlex.quote(stored.store)}"
-    return comparison, changes_section(comparison, stored.sweep, other, command)
+    with select_cells(store, None, against) as other_cells:
+        comparison = compare(selection.frames(), other_cells.frames())
+    command = (
+        f"separatrix compare {report_cells.sweep.id} {against} --store {shlex.quote(report_cells.store)}"
+    )
+    return comparison, changes_section(comparison, report_cells.sweep, other_sweep, command)
 
 
 def _page(
-    stored: StoredCells, sections: Sequence[Section], made_by: str, results: str, runs: TrainedRuns
+    report_cells: StoredCells, sections: Sequence[Section], made_by: str, results: str, runs: TrainedRuns
 ) -> str:
-    cells = stored.distinct
+    cells = report_cells.distinct
     finding = describe_verdicts(cells)
-    more = len(stored.versions) - MAX_LISTED
+    more = len(report_cells.versions) - MAX_LISTED
     return render_page(
         "sweep.html.j2",
         ("map", "chart"),
-        title=shorten(stored.title, 120),
+        title=shorten_text(report_cells.title, 120),
         finding=f"{finding[:1].upper()}{finding[1:]}." if finding else "",
-        lead=_lead(stored, runs),
-        facts=_facts(stored, runs),
+        lead=_lead(report_cells, runs),
+        facts=_facts(report_cells, runs),
         origin=f"Engines: {_list_names(cells['engine'])}. Hosts: {_list_names(cells['host'])}.",
         reader=READER_NOTE,
         made_by=made_by,
         results=results,
-        plan=None if stored.sweep is None else stored.sweep.plan,
+        plan=None if report_cells.sweep is None else report_cells.sweep.plan,
         versions=[
-            *map(_join_versions, stored.versions[:MAX_LISTED]),
+            *map(_join_versions, report_cells.versions[:MAX_LISTED]),
             *([f"and {more:,} more"] if more > 0 else []),
         ],
         sections=sections,
     )
 
 
-def _lead(stored: StoredCells, runs: TrainedRuns) -> str:
-    cells = stored.distinct
-    start = "" if stored.sweep is None else f"Started {shorten(_format_date(stored.sweep.started))}. "
-    evidence, finished = count_evidence(cells), runs.counts.get("done", 0)
-    if finished and cells.is_empty():
-        return f"{start}{finished:,} training runs are finished."
+def _lead(report_cells: StoredCells, runs: TrainedRuns) -> str:
+    cells = report_cells.distinct
+    start = (
+        ""
+        if report_cells.sweep is None
+        else f"Started {shorten_text(_format_date(report_cells.sweep.started))}. "
+    )
+    evidence, finished_count = count_evidence(cells), runs.counts.get("done", 0)
+    if finished_count and cells.is_empty():
+        return f"{start}{finished_count:,} training runs are finished."
     if not evidence:
         return f"{start}No cell has an answer yet."
     return f"{start}P is known for {cells['p'].count():,} cells: {evidence}."
@@ -139,14 +149,14 @@ def _format_date(text: str) -> str:
     return f"{text[:10]} {text[11:16]} UTC" if text[10:11] == "T" and text.endswith("+00:00") else text
 
 
-def _facts(stored: StoredCells, runs: TrainedRuns) -> list[tuple[str, str]]:
-    counts = _count_statuses(stored, runs)
+def _facts(report_cells: StoredCells, runs: TrainedRuns) -> list[tuple[str, str]]:
+    counts = _count_statuses(report_cells, runs)
     facts = {name: counts.pop(name, 0) for name in ("done", "refused", "failed")}
     facts |= {f"ended as “{name}”": count for name, count in counts.items()}
-    facts |= {"not finished yet": stored.unfinished} if stored.unfinished > 0 else {}
-    seconds = float(stored.distinct["seconds"].sum()) + runs.seconds
+    facts |= {"not finished yet": report_cells.unfinished} if report_cells.unfinished > 0 else {}
+    seconds = float(report_cells.distinct["seconds"].sum()) + runs.seconds
     return [
-        *((shorten(name, 60), f"{count:,}") for name, count in facts.items()),
+        *((shorten_text(name, 60), f"{count:,}") for name, count in facts.items()),
         ("computing time", spell_duration(seconds)),
     ]
 

@@ -78,10 +78,10 @@ def open_cells(
     cells as `separatrix results`, chunk by chunk.
     """
     sweeps, damage = list_sweeps(store)
-    chosen = next((known for known in reversed(sweeps) if sweep in (None, known.id)), None)
-    if chosen is None and sweep is not None:
+    chosen_sweep = next((candidate for candidate in reversed(sweeps) if sweep in (None, candidate.id)), None)
+    if chosen_sweep is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.location}")
-    with select_cells(store, conditions, None if chosen is None else chosen.id) as selection:
+    with select_cells(store, conditions, None if chosen_sweep is None else chosen_sweep.id) as selection:
         selection.damage.altered.update(damage.altered)
         selection.damage.lost.update({name: n for name, n in damage.lost.items() if name == "sweeps"})
         if selection.count == 0 and selection.damage:
@@ -89,20 +89,23 @@ def open_cells(
         if selection.count == 0 and conditions is not None and conditions.conditions:
             require_known(store, conditions)
             raise NoSuchCells("no stored cell meets these conditions")
-        if chosen is None and selection.count == 0:
+        if chosen_sweep is None and selection.count == 0:
             raise UsageError(
                 f"the store {store.location} holds no cells; fill it with: separatrix sweep plan.toml"
             )
         names = tuple(map(visible, selection.spreads))
         cells = _sort(pl.concat(_read_chunk(chunk, selection) for chunk in selection.frames()))
-        unfinished = 0 if chosen is None else _count_unfinished(store, chosen.id)
+        unfinished_count = 0 if chosen_sweep is None else _count_unfinished(store, chosen_sweep.id)
         hosts = set(cells["host"].unique().to_list())
         versions = dict.fromkeys(
             json.dumps(environment.versions, sort_keys=True)
             for environment in selection.environments.values()
             if visible(environment.host) in hosts
         )
-        yield StoredCells(store.location, chosen, cells, names, unfinished, tuple(versions)), selection
+        yield (
+            StoredCells(store.location, chosen_sweep, cells, names, unfinished_count, tuple(versions)),
+            selection,
+        )
 
 
 def _sort(cells: pl.DataFrame) -> pl.DataFrame:
@@ -113,6 +116,7 @@ def _sort(cells: pl.DataFrame) -> pl.DataFrame:
     keys = [pl.col(name) for name in ("part", "construction", "mechanism")]
     is_start = pl.any_horizontal(key.ne_missing(key.shift()) for key in keys)
     starts = [*cells.select(is_start.arg_true()).to_series(), cells.height]
+    # The mechanisms of the paper come first, in its order.
     order = {name: place for place, name in enumerate(LOOKS)}
     slices = [
         (*cells.select(keys).row(start), cells.slice(start, end - start)) for start, end in pairwise(starts)
@@ -123,9 +127,9 @@ def _sort(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _count_unfinished(store: Store, sweep: int) -> int:
     """Return the number of cells of a sweep that are not stored."""
-    planned = select(func.count(func.distinct(members.c.cell))).where(members.c.sweep == sweep)
-    present = planned.join(stored_cells, stored_cells.c.id == members.c.cell)
-    return int(store.select(planned)[0][0]) - int(store.select(present)[0][0])
+    planned_count = select(func.count(func.distinct(members.c.cell))).where(members.c.sweep == sweep)
+    present_count = planned_count.join(stored_cells, stored_cells.c.id == members.c.cell)
+    return int(store.select(planned_count)[0][0]) - int(store.select(present_count)[0][0])
 
 
 def decode_parameters(text: str) -> dict[str, str]:
@@ -139,6 +143,7 @@ def _read_chunk(table: pl.DataFrame, selection: Selection) -> pl.DataFrame:
     part = pl.col("part") if "part" in table.columns else pl.lit(NO_SWEEP)
     is_done = pl.col("status") == "done"
     p, low, high = (_finite(name) for name in ("distinguish", "low", "high"))
+    # Only the table of refused and failed cells shows parameters as text.
     example = pl.when(~is_done).then("parameters")
     cells = table.select(
         part.fill_null("").alias("part"),
@@ -195,8 +200,8 @@ def _reveal(column: pl.Series) -> pl.Series:
     """Return texts with hidden characters made visible."""
     if not column.str.contains(SUSPECT).any():
         return column
-    revealed = {text: None if text is None else visible(text) for text in column.unique()}
-    return pl.Series(column.name, [revealed[text] for text in column], dtype=pl.String)
+    visible_texts = {text: None if text is None else visible(text) for text in column.unique()}
+    return pl.Series(column.name, [visible_texts[text] for text in column], dtype=pl.String)
 
 
 def _digest(text: str) -> int:

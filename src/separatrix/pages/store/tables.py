@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.pages.pages import Section, render_section, shorten
+from separatrix.pages.pages import Section, render_section, shorten_text
 from separatrix.pages.store.stored_cells import StoredCells, decode_parameters
 from separatrix.pages.store.texts import join_parameters
 from separatrix.sweeps.store import Sweep
@@ -18,9 +18,9 @@ MAX_MECHANISMS = 4
 """Mechanisms that one row names."""
 
 
-def changes_section(comparison: Comparison, sweep: Sweep, other: Sweep, command: str) -> Section:
+def changes_section(comparison: Comparison, sweep: Sweep, other_sweep: Sweep, command: str) -> Section:
     """Return the changes from `other` to `sweep`, the sweep of the page."""
-    names = [f"{one.name} {one.id}" for one in (sweep, other)]
+    names = [f"{named_sweep.name} {named_sweep.id}" for named_sweep in (sweep, other_sweep)]
     counts = {
         "the same answer": comparison.same,
         "another verdict": comparison.other_verdict,
@@ -55,14 +55,14 @@ def _describe_answer(answer: SweepAnswer) -> tuple[str, str]:
     if answer.distinguish is None or answer.low is None or answer.high is None:
         return answer.word, ""
     interval = "" if answer.low == answer.high else f", sampled, in [{answer.low:.4g}, {answer.high:.4g}]"
-    return answer.word, f"P = {answer.distinguish:.6g}{interval}; engine {shorten(answer.engine, 40)}"
+    return answer.word, f"P = {answer.distinguish:.6g}{interval}; engine {shorten_text(answer.engine, 40)}"
 
 
-def refused_section(stored: StoredCells, results_command: str) -> Section | None:
+def refused_section(report_cells: StoredCells, results_command: str) -> Section | None:
     """Return one row for each message of cells without an answer; None where every cell has one."""
     examples = ("construction", "mechanism", "parameters", "asked")
     messages = (
-        stored.distinct.filter(pl.col("status") != "done")
+        report_cells.distinct.filter(pl.col("status") != "done")
         .group_by("status", "message", maintain_order=True)
         .agg(
             cells=pl.len(),
@@ -84,13 +84,13 @@ def refused_section(stored: StoredCells, results_command: str) -> Section | None
 
 
 def _message_row(row: dict[str, Any]) -> tuple[str, ...]:
-    names, engine = row["mechanisms"], f" --engine {shorten(row['asked'], 40)}" if row["asked"] else ""
+    names, engine = row["mechanisms"], f" --engine {shorten_text(row['asked'], 40)}" if row["asked"] else ""
     more = f" and {len(names) - MAX_MECHANISMS:,} more" if len(names) > MAX_MECHANISMS else ""
     parameters = join_parameters(decode_parameters(row["parameters"]))
     return (
-        shorten(row["message"]) or "no message",
-        shorten(row["status"], 40),
+        shorten_text(row["message"]) or "no message",
+        shorten_text(row["status"], 40),
         f"{row['cells']:,}",
-        shorten(", ".join(names[:MAX_MECHANISMS]), 120) + more,
-        f"{shorten(row['construction'], 60)} {shorten(row['mechanism'], 60)} {parameters}{engine}",
+        shorten_text(", ".join(names[:MAX_MECHANISMS]), 120) + more,
+        f"{shorten_text(row['construction'], 60)} {shorten_text(row['mechanism'], 60)} {parameters}{engine}",
     )

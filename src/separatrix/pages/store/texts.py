@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from separatrix.pages.commands import spell_number, spell_value
-from separatrix.pages.pages import shorten
+from separatrix.pages.pages import shorten_text
 from separatrix.pages.verdict_words import MARKS
 
 MAX_NAMED = 4
@@ -20,7 +20,7 @@ def join_parameters(parameters: Mapping[str, str]) -> str:
     >>> join_parameters({"n": "100000000", "form": "identity"})
     'n=1e8 form=identity'
     """
-    return shorten(" ".join(f"{name}={spell_value(value)}" for name, value in parameters.items()))
+    return shorten_text(" ".join(f"{name}={spell_value(value)}" for name, value in parameters.items()))
 
 
 def spell_count(number: int, noun: str) -> str:
@@ -82,12 +82,12 @@ def describe_verdicts(cells: pl.DataFrame, everywhere: str = "in every cell") ->
             f"of {shares.height} mechanisms {sometimes} tell D0 from D1 somewhere, {len(always)} "
             f"{everywhere}; {len(never)} are blind {everywhere}"
         )
-    parts = [f"{shorten(name, 60)} tells D0 from D1 {everywhere}" for name in always]
+    parts = [f"{shorten_text(name, 60)} tells D0 from D1 {everywhere}" for name in always]
     for name, total, count in shares.select("mechanism", "cells", "distinguishing").iter_rows():
         if name not in (*always, *never):
             share = f"{count:,}" if count else "none"
-            parts.append(f"{shorten(name, 60)} tells D0 from D1 in {share} of {total:,} cells")
-    return "; ".join([*parts, *(f"{shorten(name, 60)} is blind {everywhere}" for name in never)])
+            parts.append(f"{shorten_text(name, 60)} tells D0 from D1 in {share} of {total:,} cells")
+    return "; ".join([*parts, *(f"{shorten_text(name, 60)} is blind {everywhere}" for name in never)])
 
 
 def count_evidence(cells: pl.DataFrame) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from separatrix.pages.charts import Chart, ChartAxis, Series
 from separatrix.pages.looks import Look, choose_looks
-from separatrix.pages.pages import Section, render_section, shorten
+from separatrix.pages.pages import Section, render_section, shorten_text
 from separatrix.sweeps.store import Store, StoreError, select_cells
 from separatrix.sweeps.store.export import write
 from separatrix.sweeps.store.files import CURVES, read_curves
@@ -64,6 +64,7 @@ def read_runs(store: Store, sweep: int | None) -> TrainedRuns:
             write(selection, ".csv", table)
     if runs.is_empty():
         return TrainedRuns(store, pl.DataFrame(schema={"status": pl.String, "seconds": pl.Float64}))
+    # A run that several parts of a plan name is in the selection several times.
     runs = runs.unique("id", maintain_order=True)
     for name in (*GROUP_KEYS[1:], "seed", "score", "validation_score", "last_step", "outcome"):
         if name not in runs.columns:
@@ -75,8 +76,8 @@ def read_runs(store: Store, sweep: int | None) -> TrainedRuns:
 def _read_floors(store: Store) -> tuple[tuple[Mapping[str, str], float], ...]:
     with select_cells(store, read_filter({}, FLOOR)) as selection:
         rows = [row for frame in selection.frames() for row in frame.iter_rows(named=True)]
-    finished = [row for row in rows if row["status"] == "done"]
-    return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in finished)
+    finished_rows = [row for row in rows if row["status"] == "done"]
+    return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in finished_rows)
 
 
 def training_section(runs: TrainedRuns) -> Section | None:
@@ -106,8 +107,8 @@ def _describe_tasks(parameters: Sequence[str]) -> list[str]:
     """Return the task of each run, with the parameters and settings that differ among the runs."""
     runs = [json.loads(text) for text in parameters]
     names = dict.fromkeys(name for run in runs for name in run)
-    others = [name for name in names if name not in ("task", *GROUP_KEYS, "tests")]
-    differing = [name for name in others if len({run.get(name) for run in runs}) > 1]
+    other_names = [name for name in names if name not in ("task", *GROUP_KEYS, "tests")]
+    differing = [name for name in other_names if len({run.get(name) for run in runs}) > 1]
     return [
         " ".join([str(run.get("task")), *(f"{name}={run[name]}" for name in differing if name in run)])
         for run in runs
@@ -118,10 +119,10 @@ def _row(keys: dict[str, Any], members: pl.DataFrame, runs: TrainedRuns) -> tupl
     outcomes, floor = members["outcome"].to_list(), runs.floor(members.row(0, named=True))
     steps = members["last_step"].cast(pl.Float64).median()
     return (
-        shorten(keys["about"], 200),
-        shorten(keys["mechanism"], 80),
-        shorten(str(keys["rate"]), 40),
-        shorten(str(keys["start"]), 40),
+        shorten_text(keys["about"], 200),
+        shorten_text(keys["mechanism"], 80),
+        shorten_text(str(keys["rate"]), 40),
+        shorten_text(str(keys["start"]), 40),
         f"{members.height:,}",
         f"{outcomes.count('solved'):,}",
         f"{outcomes.count('diverged'):,}",
@@ -135,11 +136,11 @@ def _row(keys: dict[str, Any], members: pl.DataFrame, runs: TrainedRuns) -> tupl
 
 def _describe_scores(scores: pl.Series) -> str:
     """Return the mean, and the least and the largest of several."""
-    known = [float(score) for score in scores.drop_nulls()]
-    if not known:
+    values = [float(score) for score in scores.drop_nulls()]
+    if not values:
         return "–"
-    mean = f"{sum(known) / len(known):.4f}"
-    return mean if len(known) == 1 else f"{mean} ({min(known):.4f} to {max(known):.4f})"
+    mean = f"{sum(values) / len(values):.4f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.4f} to {max(values):.4f})"
 
 
 def _charts(runs: TrainedRuns, looks: Mapping[str, Look]) -> Iterator[tuple[str, Chart]]:
@@ -153,7 +154,7 @@ def _charts(runs: TrainedRuns, looks: Mapping[str, Look]) -> Iterator[tuple[str,
                 curve = read_curves(runs.store, row["id"]).filter(name="validation")
             except StoreError:  # `store check` reports damaged files
                 continue
-            name = shorten(f"{row['mechanism']}, rate {row['rate']}, seed {row['seed']}", 120)
+            name = shorten_text(f"{row['mechanism']}, rate {row['rate']}, seed {row['seed']}", 120)
             look = looks[row["mechanism"]]
             series.append(Series(look, curve["step"].to_list(), curve["value"].to_list(), name))
         yield str(about), Chart(ChartAxis("steps"), ChartAxis("score on validation samples"), series)

@@ -88,20 +88,20 @@ def _parse_file(text: str, name: str) -> Address:
 def _parse_server(text: str) -> Address:
     if text.startswith("postgres://"):
         raise UsageError("write postgresql:// instead of postgres://")
-    malformed = UsageError(MALFORMED)
+    error = UsageError(MALFORMED)
     if not text.isprintable():
-        raise malformed
+        raise error
     try:
         url = make_url(text)
         backend = url.get_backend_name()
     except (ArgumentError, ValueError):
-        raise malformed from None
+        raise error from None
     if backend != "postgresql":
         raise UsageError(f"stores are in SQLite or PostgreSQL; write for example {FORMS}")
     if text.count("@") > 1:
         raise UsageError(f"an @ in a user or a password is written as %40 ({NOT_REPEATED})")
     if not (_HOST.fullmatch(url.host or "") and _DATABASE.fullmatch(url.database or "")):
-        raise malformed
+        raise error
     settings = {name: value for name, value in url.query.items() if isinstance(value, str)}
     if len(settings) < len(url.query):
         raise UsageError(f"this has a setting twice after its question mark ({NOT_REPEATED})")
@@ -109,7 +109,7 @@ def _parse_server(text: str) -> Address:
         settings["password"] = str(url.password)
     texts = (url.username or "", url.database or "", *settings.values())
     if PROGRAM_SETTINGS & settings.keys() or any("\0" in value for value in texts):
-        raise malformed
+        raise error
     server = URL.create("postgresql+psycopg", url.username, None, url.host, url.port, url.database)
     return Address(_hide_settings(server, settings), None, server, settings)
 

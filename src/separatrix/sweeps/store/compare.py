@@ -16,6 +16,7 @@ from separatrix.core.parameters import UsageError
 from separatrix.sweeps.store.errors import Damage
 from separatrix.sweeps.store.selection import REQUESTED, select_cells
 from separatrix.sweeps.store.store import Store
+from separatrix.sweeps.store.sweep_list import find_sweep
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,7 +126,7 @@ class StoreReport(Document):
 def compare_sweeps(store: Store, one: str, other: str, other_store: Store | None = None) -> ComparedSweeps:
     """Compare two sweeps by their names or numbers; they may be in two stores."""
     second = other_store or store
-    numbers = store.find_sweep(one), second.find_sweep(other)
+    numbers = find_sweep(store, one), find_sweep(second, other)
     if other_store is None and numbers[0] == numbers[1]:
         raise UsageError(
             f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps"
@@ -139,8 +140,8 @@ def compare_sweeps(store: Store, one: str, other: str, other_store: Store | None
     names = (f"sweep {one}", f"sweep {other}")
     if other_store is not None:
         names = (f"{names[0]} of {store.location}", f"{names[1]} of {second.location}")
-    damaged = tuple(StoreDamage(damage.store, damage) for damage in damages if damage)
-    return ComparedSweeps(*names, comparison, damaged)
+    store_damages = tuple(StoreDamage(damage.store, damage) for damage in damages if damage)
+    return ComparedSweeps(*names, comparison, store_damages)
 
 
 BOTH = """
@@ -171,15 +172,15 @@ def compare(one: Iterable[pl.DataFrame], other: Iterable[pl.DataFrame]) -> Compa
         scratch.row_factory = sqlite3.Row
         first_count, second_count = _fill(scratch, "one", one), _fill(scratch, "other", other)
         scratch.execute(BOTH.format(tolerance=TOLERANCE))
-        both, verdicts, probabilities, changed = map(int, scratch.execute(COUNTS).fetchone())
+        common_count, verdicts, probabilities, changed_count = map(int, scratch.execute(COUNTS).fetchone())
         largest = tuple(map(_make_change, scratch.execute(LARGEST)))
     return Comparison(
-        same=both - changed,
+        same=common_count - changed_count,
         other_verdict=verdicts,
         other_probability=probabilities,
-        changed=changed,
-        only_one=first_count - both,
-        only_other=second_count - both,
+        changed=changed_count,
+        only_one=first_count - common_count,
+        only_other=second_count - common_count,
         largest=largest,
     )
 

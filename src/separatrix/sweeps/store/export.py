@@ -97,13 +97,16 @@ def iterate_documents(frame: pl.DataFrame, kind: str = VERDICT) -> Iterator[dict
     """Yield one JSON object for each cell, with exact parameters."""
     names = [name for name in StoredVerdict.__dataclass_fields__ if name in frame.columns]
     for row in frame.iter_rows(named=True):
-        parsed = {name: json.loads(row[name] or "null") for name in ("parameters", "versions")}
+        decoded_columns = {name: json.loads(row[name] or "null") for name in ("parameters", "versions")}
         if kind != VERDICT:
-            yield finite({"kind": kind, **row, **parsed})
+            yield finite({"kind": kind, **row, **decoded_columns})
             continue
-        parameters = _shorten_parameters(row["construction"], parsed["parameters"])
+        parameters = _shorten_parameters(row["construction"], decoded_columns["parameters"])
         verdict = StoredVerdict(
-            **{"part": None} | {name: row[name] for name in names} | parsed | {"parameters": parameters},
+            **{"part": None}
+            | {name: row[name] for name in names}
+            | decoded_columns
+            | {"parameters": parameters},
             neuron=StoredNeuron(*(_parse_probability(row[name]) for name in ("p0", "p1", "q"))),
             interval=None if row["low"] is None else (row["low"], row["high"]),
         )
@@ -165,13 +168,13 @@ def _shorten_parameters(construction: str, parameters: Any) -> Any:
     if kind is None or not isinstance(parameters, dict):
         return parameters
 
-    def shorten(name: str, value: Any) -> Any:
+    def as_integer(name: str, value: Any) -> Any:
         try:
             return int(value) if is_whole(kind.schema, name) else value
         except (KeyError, TypeError, UsageError, ValueError):
             return value
 
-    return {name: shorten(name, value) for name, value in parameters.items()}
+    return {name: as_integer(name, value) for name, value in parameters.items()}
 
 
 def _parse_probability(text: str | None) -> str | float | None:

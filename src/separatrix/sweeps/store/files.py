@@ -45,8 +45,8 @@ def read_curves(store: Store, cell: str) -> pl.DataFrame:
 
 def list_files(store: Store, cell: str) -> list[str]:
     """Return the names of the files beside a cell, without its checkpoint."""
-    own = select(files.c.name).where(files.c.cell == cell, files.c.name != CHECKPOINT)
-    return [name for (name,) in store.select(own.order_by(files.c.name))]
+    query = select(files.c.name).where(files.c.cell == cell, files.c.name != CHECKPOINT)
+    return [name for (name,) in store.select(query.order_by(files.c.name))]
 
 
 def read_file(store: Store, cell: str, name: str) -> bytes:
@@ -69,8 +69,10 @@ def write_checkpoint(store: Store, cell: str, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint of a cell, unless the cell is finished."""
     with store.writing() as connection:
         store.lock_tally(connection, files)
-        finished = select(cells.c.id).where(cells.c.id == cell, cells.c.status != CellStatus.FAILED.value)
-        if connection.execute(finished).first() is None:
+        finished_cell = select(cells.c.id).where(
+            cells.c.id == cell, cells.c.status != CellStatus.FAILED.value
+        )
+        if connection.execute(finished_cell).first() is None:
             row = {"cell": cell, "name": CHECKPOINT, "media_type": File.media_type, **vars(checkpoint)}
             store.replace_files(connection, [cell], [row])
 
@@ -79,10 +81,10 @@ def _read_rows(store: Store, owners: Collection[str], name: str) -> dict[str, tu
     """The intact rows of files of one name, by cell; StoreError if one is altered."""
     # Without conversion: SQLAlchemy would allocate as many bytes as a damaged row has for a number.
     columns = [type_coerce(column, NullType()).label(column.name) for column in files.c]
-    own = select(files.c.cell.label("place"), *columns).where(
+    query = select(files.c.cell.label("place"), *columns).where(
         is_among(files.c.cell, owners, store.dialect), files.c.name == name
     )
-    rows = [tuple(row) for row in store.select(own)]
+    rows = [tuple(row) for row in store.select(query)]
     if len(select_intact(rows)) < len(rows):
         raise StoreError(f"the store {store.location} {DAMAGED}")
     return {row[0]: row for row in rows}

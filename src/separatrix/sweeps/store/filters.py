@@ -50,8 +50,8 @@ class Filter:
     def clause(self, dialect: str) -> Condition:
         """Return the condition for a query."""
         # Conditions on columns come first: they are cheaper to test than those on values inside JSON.
-        ordered = sorted(self.conditions.items(), key=lambda item: item[0] not in FILTER_COLUMNS)
-        return sa.and_(sa.true(), *(_make_condition(*item, dialect, self.kind) for item in ordered))
+        cheapest_first = sorted(self.conditions.items(), key=lambda item: item[0] not in FILTER_COLUMNS)
+        return sa.and_(sa.true(), *(_make_condition(*item, dialect, self.kind) for item in cheapest_first))
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -141,12 +141,12 @@ def _match_finding(name: str, value: str, dialect: str) -> Condition:
 
 def _is_between(column: Any, name: str, bounds: Bounds, dialect: str) -> Condition:
     """The condition that a value in a JSON column is a number in a range, compared exactly."""
-    stored = column[name].as_string()
+    value = column[name].as_string()
     if dialect == "sqlite":
-        texts = ("" if bound is None else str(bound) for bound in bounds)
-        is_exact: Any = getattr(sa.func, RANGE_FUNCTION)(stored, *texts)
-        return sa.and_(_is_nearly_between(column, stored, bounds), is_exact == 1)
-    numerator, denominator = sa.func.split_part(stored, "/", 1), sa.func.split_part(stored, "/", 2)
+        texts = ("" if end is None else str(end) for end in bounds)
+        is_exact: Any = getattr(sa.func, RANGE_FUNCTION)(value, *texts)
+        return sa.and_(_is_nearly_between(column, value, bounds), is_exact == 1)
+    numerator, denominator = sa.func.split_part(value, "/", 1), sa.func.split_part(value, "/", 2)
     over, under = (
         sa.cast(numerator, sa.Numeric),
         sa.cast(sa.func.coalesce(sa.func.nullif(denominator, ""), "1"), sa.Numeric),
@@ -161,10 +161,10 @@ def _is_between(column: Any, name: str, bounds: Bounds, dialect: str) -> Conditi
         sa.true() if low is None else over * low[1] >= under * low[0],
         sa.true() if high is None else over * high[1] <= under * high[0],
     )
-    return sa.case((stored.regexp_match(NUMBER_PATTERN), inside), else_=False)
+    return sa.case((value.regexp_match(NUMBER_PATTERN), inside), else_=False)
 
 
-def _is_nearly_between(column: Any, stored: Any, bounds: Bounds) -> Condition:
+def _is_nearly_between(column: Any, value: Any, bounds: Bounds) -> Condition:
     """A condition that SQLite tests quickly, so that Python compares few values exactly.
 
     SQLite reads a fraction as its numerator, so cells with any fraction pass.
@@ -172,9 +172,10 @@ def _is_nearly_between(column: Any, stored: Any, bounds: Bounds) -> Condition:
     low, high = (sign * inf if x is None else to_float(x) for x, sign in zip(bounds, (-1, 1), strict=True))
     low, high = min(low, float_info.max), max(high, -float_info.max)
     span = (low - FLOAT_TOLERANCE * abs(low), high + FLOAT_TOLERANCE * abs(high))
-    return sa.or_(sa.cast(stored, sa.Double).between(*span), sa.type_coerce(column, sa.Text).like("%/%"))
+    return sa.or_(sa.cast(value, sa.Double).between(*span), sa.type_coerce(column, sa.Text).like("%/%"))
 
 
+# The cells of a grid share few different values.
 @lru_cache(maxsize=100_000)
 def is_in_range(text: object, low: str, high: str) -> bool:
     """Whether a text is a number in a closed range; an empty bound is open.

@@ -16,6 +16,7 @@ from separatrix.sweeps.store.opening import open_store
 from separatrix.sweeps.store.schema import VERDICT, cells
 from separatrix.sweeps.store.selection import select_cells
 from separatrix.sweeps.store.store import Store
+from separatrix.sweeps.store.sweep_list import find_sweep
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,7 +44,7 @@ def results(
       The column `parameters` has the exact values.
     """
     source = open_store(store) if isinstance(store, str) else store
-    number = None if sweep is None else source.find_sweep(str(sweep))
+    number = None if sweep is None else find_sweep(source, str(sweep))
     return frame(source, read_filter(conditions, kind), number, limit)
 
 
@@ -72,8 +73,8 @@ def require_known(store: Store, wanted: Filter) -> None:
         if name in wanted.conditions:
             _require_stored(store, name, wanted.conditions[name])
     for name, value in wanted.parameters.items():
-        stored = cells.c.parameters[name].as_string()
-        rows = store.select(select(stored).where(stored.is_not(None)).limit(1))
+        stored_value = cells.c.parameters[name].as_string()
+        rows = store.select(select(stored_value).where(stored_value.is_not(None)).limit(1))
         if not rows:
             _raise_unknown_parameter(store, name)
         elif ":" in value and not is_in_range(word := " ".join(str(rows[0][0]).split()), "", ""):
@@ -85,12 +86,14 @@ def _list_values(store: Store, column: str) -> list[str]:
 
 
 def _require_stored(store: Store, name: str, value: str) -> None:
-    stored = _list_values(store, name)
-    names = [*stored, *dict.fromkeys(text.partition(":")[0] for text in stored)]
+    stored_names = _list_values(store, name)
+    names = [*stored_names, *dict.fromkeys(text.partition(":")[0] for text in stored_names)]
     for word in split_mechanisms(value):
         if word not in names and (suggestion := nearest(word, names)):
-            listed = ", ".join(sorted(stored)[:MAX_LISTED]) + (", …" if len(stored) > MAX_LISTED else "")
-            raise UsageError(f"no stored cell has {name} {word}{suggestion}; there are: {listed}")
+            name_list = ", ".join(sorted(stored_names)[:MAX_LISTED]) + (
+                ", …" if len(stored_names) > MAX_LISTED else ""
+            )
+            raise UsageError(f"no stored cell has {name} {word}{suggestion}; there are: {name_list}")
 
 
 def _raise_unknown_parameter(store: Store, name: str) -> None:
@@ -101,5 +104,5 @@ def _raise_unknown_parameter(store: Store, name: str) -> None:
         for (point,) in store.select(first):
             names |= dict.fromkeys(map(str, point)) if isinstance(point, dict) else {}
     if constructions:
-        suggestion, listed = nearest(name, list(names)), ", ".join(names)
-        raise UsageError(f"no stored cell has {name}{suggestion}; conditions can be on: {listed}")
+        suggestion, name_list = nearest(name, list(names)), ", ".join(names)
+        raise UsageError(f"no stored cell has {name}{suggestion}; conditions can be on: {name_list}")

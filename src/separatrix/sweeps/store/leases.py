@@ -92,13 +92,15 @@ class Leases:
             self.release_dead_runs()
         with self._lock() as connection:
             # Leases are read first: a cell moves from there to the stored ones, never back.
-            others = set(self._execute(connection, LEASED, cells).scalars())
-            stored = {row.id: row.status for row in self._execute(connection, STORED, cells, since)}
-            mine = [cell for cell in cells if cell not in stored and cell not in others][:limit]
+            leased_elsewhere = set(self._execute(connection, LEASED, cells).scalars())
+            stored_statuses = {row.id: row.status for row in self._execute(connection, STORED, cells, since)}
+            mine = [cell for cell in cells if cell not in stored_statuses and cell not in leased_elsewhere][
+                :limit
+            ]
             if mine:
                 self._execute(connection, ACQUIRE, mine)
         self._renewed = self._renewed or time.monotonic()
-        return LeaseResult(set(mine), self._store.parse_statuses(stored), others)
+        return LeaseResult(set(mine), self._store.parse_statuses(stored_statuses), leased_elsewhere)
 
     def find_others(self, cells: Collection[str]) -> set[str]:
         """Return the cells that another living run computes."""
@@ -143,10 +145,10 @@ class Leases:
             yield connection
 
     def _execute(
-        self, connection: Connection, statement: str, listed: Collection[str] = (), since: str = ""
+        self, connection: Connection, statement: str, identities: Collection[str] = (), since: str = ""
     ) -> CursorResult[Any]:
         values = {"run": self._run, "process": self._process, "seconds": LEASE_SECONDS, "since": since}
-        values["listed"] = json.dumps(sorted(listed))
+        values["listed"] = json.dumps(sorted(identities))
         return connection.execute(_compile(statement, connection.dialect.name), values)
 
 

@@ -66,6 +66,7 @@ def _make_engine(address: Address, timeout: float | None) -> Engine:
     if timeout is not None:
         seconds = round(min(CONNECT_TIMEOUT, max(MIN_CONNECT_TIMEOUT, timeout)))
     try:
+        # A server that was restarted has closed the connections in the pool: each is tested before its use.
         engine = create_engine(address.server, pool_pre_ping=True)
     except ImportError:
         raise UsageError(
@@ -90,8 +91,8 @@ def _make_connection_class(driver: Any, timeout: float) -> Any:
     """psycopg's connection with a limit for a silent server: a frozen one never reports an error."""
 
     class ImpatientConnection(driver.Connection):  # type: ignore[misc]
-        def wait(self, gen: WaitSteps, *words: Any, **options: Any) -> Any:
-            return super().wait(self._limit(gen), *words, **options)
+        def wait(self, steps: WaitSteps, *words: Any, **options: Any) -> Any:
+            return super().wait(self._limit(steps), *words, **options)
 
         def _limit(self, steps: WaitSteps) -> WaitSteps:
             heard, is_ready = time.monotonic(), None

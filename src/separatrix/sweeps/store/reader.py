@@ -110,8 +110,8 @@ class Reader:
         else:
             statement = statement.where(cells.c.id > after).order_by(cells.c.id)
         size = 1 if table is files else WINDOW
-        with self.connection.execute(statement, execution_options={"stream_results": True}) as streamed:
-            yield from (list(map(tuple, rows)) for rows in streamed.partitions(size))
+        with self.connection.execute(statement, execution_options={"stream_results": True}) as result:
+            yield from (list(map(tuple, rows)) for rows in result.partitions(size))
 
     def _read_windows(
         self, table: sa.Table, condition: Condition | None, after: int | None
@@ -159,13 +159,15 @@ class Reader:
             return len(rows), rows
         # One statement counts all rows and finds those that match. To fetch a million numbers into Python
         # would take several times longer than the scan.
-        found = sa.func.json_group_array(number).filter(condition)
-        statement = sa.select(sa.func.count(number.distinct()), found).select_from(table).where(inside)
+        matching_numbers = sa.func.json_group_array(number).filter(condition)
+        statement = (
+            sa.select(sa.func.count(number.distinct()), matching_numbers).select_from(table).where(inside)
+        )
         count, numbers = self.connection.execute(statement.with_hint(table, "NOT INDEXED", "sqlite")).one()
         if numbers == "[]":
             return count, []
-        chosen = sa.func.json_each(numbers).table_valued("value").c.value
-        rows = list(self.connection.execute(self._select(table).where(number.in_(sa.select(chosen)))))
+        row_numbers = sa.func.json_each(numbers).table_valued("value").c.value
+        rows = list(self.connection.execute(self._select(table).where(number.in_(sa.select(row_numbers)))))
         return count, [tuple(row) for row in rows]
 
     def read_cells(
@@ -181,12 +183,18 @@ class Reader:
         if sweep is not None:
             condition = sa.and_(self._is_member(sweep), condition)
         for chunk in self.read(cells, condition, after):
-            own = [(place, values) for place, values in chunk if kind in (None, values[POSITIONS["kind"]])]
+            cells_of_kind = [
+                (place, values) for place, values in chunk if kind in (None, values[POSITIONS["kind"]])
+            ]
             if sweep is None:
-                yield [CellRow(place, values, None) for place, values in own]
-            elif own:
-                parts = self._find_parts(sweep, [values[0] for _, values in own])
-                yield [CellRow(place, values, part) for place, values in own for part in parts[values[0]]]
+                yield [CellRow(place, values, None) for place, values in cells_of_kind]
+            elif cells_of_kind:
+                parts = self._find_parts(sweep, [values[0] for _, values in cells_of_kind])
+                yield [
+                    CellRow(place, values, part)
+                    for place, values in cells_of_kind
+                    for part in parts[values[0]]
+                ]
 
     def _is_member(self, sweep: int) -> Condition:
         """The condition that a cell belongs to a sweep.
@@ -215,15 +223,14 @@ class Reader:
         """The parts of a plan that name each of the cells."""
         parts: dict[str, list[str]] = {cell: [] for cell in ids}
         if self._is_sqlite:
-            own = "SELECT cell, part FROM temp.own_members WHERE cell IN (SELECT value FROM json_each(?))"
-            rows = [tuple(row) for row in self.connection.exec_driver_sql(own, (json.dumps(ids),))]
+            text = "SELECT cell, part FROM temp.own_members WHERE cell IN (SELECT value FROM json_each(?))"
+            rows = [tuple(row) for row in self.connection.exec_driver_sql(text, (json.dumps(ids),))]
         else:
-            own_rows = self._select(members).where(
-                members.c.sweep == sweep, schema.is_among(members.c.cell, ids, self.store.dialect)
-            )
-            found = [tuple(row) for row in self.connection.execute(own_rows)]
-            rows = [row[2:4] for row in select_intact(found)]
-            self.damage.add("altered", members.name, len(found) - len(rows))
+            is_named = schema.is_among(members.c.cell, ids, self.store.dialect)
+            query = self._select(members).where(members.c.sweep == sweep, is_named)
+            member_rows = [tuple(row) for row in self.connection.execute(query)]
+            rows = [row[2:4] for row in select_intact(member_rows)]
+            self.damage.add("altered", members.name, len(member_rows) - len(rows))
         for cell, part in rows:
             parts[cell].append(part)
         return parts

@@ -124,10 +124,10 @@ def read_version(connection: sa.Connection, location: str) -> int:
         return 0
     versions = connection.execute(sa.select(version.c.version).limit(2)).scalars().all()
     if versions != [VERSION]:
-        shown = f"version {versions[0]}" if len(versions) == 1 else "no clear version"
+        version_text = f"version {versions[0]}" if len(versions) == 1 else "no clear version"
         raise StoreError(
-            f"the store {location} has {shown}, and this separatrix reads version {VERSION} only; use the "
-            "separatrix that wrote it, or give another store"
+            f"the store {location} has {version_text}, and this separatrix reads version {VERSION} only; use "
+            "the separatrix that wrote it, or give another store"
         )
     # Triggers and views would run with the rights of the reader. A store holds only data.
     programs = sa.text("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')")
@@ -140,12 +140,12 @@ def read_version(connection: sa.Connection, location: str) -> int:
 
 def is_among(column: sa.ColumnElement[Any], values: Collection[str], dialect: str) -> Condition:
     """A condition for any number of values, which are sent as one JSON list."""
-    listed = sa.cast(sa.literal(json.dumps(sorted(values))), sa.Text)
+    value_list = sa.cast(sa.literal(json.dumps(sorted(values))), sa.Text)
     if dialect == "postgresql":
         return column.in_(
-            sa.select(sa.func.json_array_elements_text(sa.cast(listed, sa.JSON)).column_valued())
+            sa.select(sa.func.json_array_elements_text(sa.cast(value_list, sa.JSON)).column_valued())
         )
-    return column.in_(sa.select(sa.func.json_each(listed).table_valued("value").c.value))
+    return column.in_(sa.select(sa.func.json_each(value_list).table_valued("value").c.value))
 
 
 def _as_number(x: Any) -> float | None:

@@ -103,8 +103,9 @@ class Selection:
         intact = [row for row, point, _ in decoded if point is not None]
         points = [point for _, point, _ in decoded if point is not None]
         findings = [finding for _, _, finding in decoded if finding is not None]
-        altered = {row.place for row in rows} - {row.place for row in intact}
-        self.damage.add("altered", cells.name, len(altered))
+        altered_places = {row.place for row in rows} - {row.place for row in intact}
+        self.damage.add("altered", cells.name, len(altered_places))
+        # Cells of other constructions have other parameters: the new column is null in earlier rows.
         for name in dict.fromkeys(name for point in points for name in point):
             if name not in self.spreads:
                 self.scratch.execute(f"ALTER TABLE cells ADD COLUMN sort_key_{len(self.spreads)}")
@@ -127,8 +128,10 @@ class Selection:
         """The columns before and after those of parameters; for other kinds than verdicts, those in use."""
         if self.kind == VERDICT:
             return LEADING, TRAILING
-        leading, requested = (tuple(filter(self._used.__contains__, names)) for names in (LEADING, REQUESTED))
-        return leading, (*self.findings, "status", "message", *requested, *ORIGIN, "parameters")
+        leading, request_columns = (
+            tuple(filter(self._used.__contains__, names)) for names in (LEADING, REQUESTED)
+        )
+        return leading, (*self.findings, "status", "message", *request_columns, *ORIGIN, "parameters")
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -152,9 +155,9 @@ class Selection:
         leading, trailing = self.fixed_columns
         spreads = {column: self.spreads[name] for column, name in self.parameters.items()} | self.findings
         names = (*(("part",) if self.is_of_sweep else ()), *leading, *self.parameters, *trailing)
-        stored = {name: types.get(cells.c[name].type.python_type) for name in names if name in cells.c}
+        stored_types = {name: types.get(cells.c[name].type.python_type) for name in names if name in cells.c}
         return {
-            name: kinds[spreads[name].kind] if name in spreads else stored.get(name) or pl.String
+            name: kinds[spreads[name].kind] if name in spreads else stored_types.get(name) or pl.String
             for name in names
         }
 

@@ -41,13 +41,13 @@ def open_file(path: Path, create: bool = False, check: bool = False, timeout: fl
     require_sqlite_file(path)
     if check and (path.stat().st_size % SECTOR_BYTES or find_faults(path)):
         raise StoreError(f"the store {path} {DAMAGED}")
-    store = _open(path, str(path), create, LOCK_TIMEOUT if timeout is None else timeout)
+    store = _open_at(path, str(path), create, LOCK_TIMEOUT if timeout is None else timeout)
     if check:
         store.require_complete()
     return store
 
 
-def _open(path: Path, location: str, create: bool, timeout: float) -> Store:
+def _open_at(path: Path, location: str, create: bool, timeout: float) -> Store:
     uri, source = _choose_uri(path)
     guard = _Guard(source, location, is_frozen="immutable" in uri)
     store = Store(_make_engine(uri, guard, timeout), location, guard.require_unchanged)
@@ -128,7 +128,9 @@ def _make_engine(uri: str, guard: _Guard, timeout: float) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         connection.isolation_level = None  # the handler below begins transactions
+        # With a write-ahead log, NORMAL could lose committed results when the power fails.
         connection.execute("PRAGMA synchronous = FULL")
+        # The schema of a file from elsewhere may not call functions that are registered here.
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.create_function(RANGE_FUNCTION, 3, is_in_range, deterministic=True)
 
@@ -144,7 +146,7 @@ def _create(path: Path) -> None:
     try:
         with new_store(path) as target:
             enable_log(target)
-            _open(target, str(path), True, LOCK_TIMEOUT)
+            _open_at(target, str(path), True, LOCK_TIMEOUT)
     except UsageError:
         if not path.exists():  # otherwise another sweep was faster
             raise
@@ -168,7 +170,7 @@ def new_store(path: Path) -> Iterator[Path]:
         with as_store_error(str(path)), temporary_folder(f".{path.name}.", path.parent) as folder:
             target = folder / "store.db"
             yield target
-            put(target, path)
+            put_in_place(target, path)
     except FileExistsError:
         raise exists from None
     except PermissionError:
@@ -177,7 +179,7 @@ def new_store(path: Path) -> Iterator[Path]:
         raise StoreError(f"cannot make the store {path}: {(error.strerror or str(error)).lower()}") from None
 
 
-def put(source: Path, path: Path) -> None:
+def put_in_place(source: Path, path: Path) -> None:
     """Put a new store in its place: in one step where links are possible, never over a file."""
     with _lock_folder(path.parent):
         if not path.exists():

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, Select, Table, delete, event, func, s
 from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.sweeps.store.errors import DAMAGED, NoStore, StoreError, as_store_error
-from separatrix.sweeps.store.rows import CellResult, CellStatus, Environment, Sweep, findings_as_text, utc_now
+from separatrix.sweeps.store.rows import CellResult, CellStatus, Environment, findings_as_text, utc_now
 from separatrix.sweeps.store.schema import (
     TABLES,
     VERDICT,
@@ -99,14 +99,14 @@ class Store:
     def require_complete(self) -> None:
         """Raise StoreError unless every table has as many rows as were stored."""
         with self.reading() as connection:
-            stored = dict(connection.execute(select(tallies.c.name, tallies.c.rows)).all())
+            tally_counts = dict(connection.execute(select(tallies.c.name, tallies.c.rows)).all())
             counts = {
                 table.name: connection.execute(
                     select(func.count()).select_from(table).with_hint(table, "NOT INDEXED", "sqlite")
                 ).scalar_one()
                 for table in TABLES
             }
-        if stored != counts:
+        if tally_counts != counts:
             raise StoreError(f"the store {self.location} {DAMAGED}")
 
     def find_statuses(self, ids: Collection[str]) -> dict[str, CellStatus]:
@@ -127,22 +127,22 @@ class Store:
         A cell that is stored as done or refused stays as it is; a failed one is replaced. Leases on the cells
         end in the same transaction.
         """
-        chosen: dict[str, tuple[dict[str, Any], CellResult]] = {}
+        cells_by_id: dict[str, tuple[dict[str, Any], CellResult]] = {}
         for cell, columns, result in results:
-            if cell not in chosen or chosen[cell][1].status is CellStatus.FAILED:
-                chosen[cell] = _make_cell(cell, columns, result), result
-        if not chosen:
+            if cell not in cells_by_id or cells_by_id[cell][1].status is CellStatus.FAILED:
+                cells_by_id[cell] = _make_cell(cell, columns, result), result
+        if not cells_by_id:
             return
         with self.writing() as connection:
             self.lock_tally(connection, cells)
-            own = is_among(cells.c.id, chosen, self.dialect)
-            failed = delete(cells).where(own, cells.c.status == CellStatus.FAILED.value)
-            removed = connection.execute(failed).rowcount
-            stored = set(connection.execute(select(cells.c.id).where(own)).scalars())
-            new = {cell: entry for cell, entry in sorted(chosen.items()) if cell not in stored}
+            is_own = is_among(cells.c.id, cells_by_id, self.dialect)
+            delete_failed = delete(cells).where(is_own, cells.c.status == CellStatus.FAILED.value)
+            removed_count = connection.execute(delete_failed).rowcount
+            stored_ids = set(connection.execute(select(cells.c.id).where(is_own)).scalars())
+            new = {cell: entry for cell, entry in sorted(cells_by_id.items()) if cell not in stored_ids}
             self._add_environments(connection, [result.environment for _, result in new.values()])
             self.insert(connection, cells, [row for row, _ in new.values()])
-            self.change_tally(connection, cells, len(new) - removed)
+            self.change_tally(connection, cells, len(new) - removed_count)
             self.replace_files(
                 connection,
                 [cell for cell, (row, _) in new.items() if row["kind"] != VERDICT],
@@ -152,12 +152,12 @@ class Store:
                     for file in result.files
                 ],
             )
-            connection.execute(delete(leases).where(is_among(leases.c.cell, chosen, self.dialect)))
+            connection.execute(delete(leases).where(is_among(leases.c.cell, cells_by_id, self.dialect)))
 
-    def _add_environments(self, connection: Connection, used: Iterable[Environment]) -> None:
-        by_id = {environment.id: environment for environment in used}
-        stored = select(environments.c.id).where(is_among(environments.c.id, by_id, self.dialect))
-        new = sorted(by_id.keys() - set(connection.execute(stored).scalars()))
+    def _add_environments(self, connection: Connection, result_environments: Iterable[Environment]) -> None:
+        by_id = {environment.id: environment for environment in result_environments}
+        query = select(environments.c.id).where(is_among(environments.c.id, by_id, self.dialect))
+        new = sorted(by_id.keys() - set(connection.execute(query).scalars()))
         rows = [make_row(environments, {"id": id_, **vars(by_id[id_])}) for id_ in new]
         self.insert(connection, environments, rows)
         self.change_tally(connection, environments, len(rows))
@@ -167,10 +167,10 @@ class Store:
     ) -> None:
         """Replace all files of some cells; verdicts have none."""
         if owners:
-            own = delete(files).where(is_among(files.c.cell, owners, self.dialect))
-            removed = connection.execute(own).rowcount
+            delete_old = delete(files).where(is_among(files.c.cell, owners, self.dialect))
+            removed_count = connection.execute(delete_old).rowcount
             self.insert(connection, files, [make_row(files, file) for file in new])
-            self.change_tally(connection, files, len(new) - removed)
+            self.change_tally(connection, files, len(new) - removed_count)
 
     def insert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows from `make_row`.
@@ -181,14 +181,14 @@ class Store:
         if not rows:
             return
         dialect: Any = postgresql if self.dialect == "postgresql" else sqlite
-        compiled = dialect.insert(table).compile(
+        statement = dialect.insert(table).compile(
             dialect=self.engine.dialect, column_keys=list(table.c.keys())
         )
-        if compiled.positional:
-            values = itemgetter(*compiled.positiontup)
-            connection.exec_driver_sql(str(compiled), [values(row) for row in rows])
+        if statement.positional:
+            values = itemgetter(*statement.positiontup)
+            connection.exec_driver_sql(str(statement), [values(row) for row in rows])
         else:
-            connection.exec_driver_sql(str(compiled), [dict(row) for row in rows])
+            connection.exec_driver_sql(str(statement), [dict(row) for row in rows])
 
     def lock_tally(self, connection: Connection, table: Table) -> None:
         """Wait until no other program adds to a table; a SQLite file has one writer at a time anyway."""
@@ -198,16 +198,16 @@ class Store:
     def change_tally(self, connection: Connection, table: Table, difference: int) -> None:
         """Change the number of rows that a table should have."""
         if difference:
-            own = update(tallies).where(tallies.c.name == table.name)
-            connection.execute(own.values(rows=tallies.c.rows + difference))
+            statement = update(tallies).where(tallies.c.name == table.name)
+            connection.execute(statement.values(rows=tallies.c.rows + difference))
 
     def begin_sweep(self, key: str, name: str, plan: str) -> int:
         """Return the number of the sweep with this key, which is added if it is new."""
         with self.writing() as connection:
             self.lock_tally(connection, sweeps)
-            known = connection.execute(select(sweeps.c.id).where(sweeps.c.key == key)).scalar_one_or_none()
-            if known is not None:
-                return int(known)
+            existing = connection.execute(select(sweeps.c.id).where(sweeps.c.key == key)).scalar_one_or_none()
+            if existing is not None:
+                return int(existing)
             # Assigned here and not by the database, since the number is under the checksum of its row.
             number = (connection.execute(select(func.max(sweeps.c.id))).scalar() or 0) + 1
             row = {"id": number, "key": key, "name": name, "plan": plan, "started": utc_now()}
@@ -220,27 +220,12 @@ class Store:
         pairs = set(new)
         with self.writing() as connection:
             self.lock_tally(connection, members)
-            own = is_among(members.c.cell, {cell for cell, _ in pairs}, self.dialect)
-            known = select(members.c.cell, members.c.part).where(members.c.sweep == sweep, own)
-            pairs -= {(cell, part) for cell, part in connection.execute(known)}
+            is_new_cell = is_among(members.c.cell, {cell for cell, _ in pairs}, self.dialect)
+            query = select(members.c.cell, members.c.part).where(members.c.sweep == sweep, is_new_cell)
+            pairs -= {(cell, part) for cell, part in connection.execute(query)}
             rows = [{"sweep": sweep, "cell": cell, "part": part} for cell, part in sorted(pairs)]
             self.insert(connection, members, [make_row(members, row) for row in rows])
             self.change_tally(connection, members, len(rows))
-
-    def list_sweeps(self) -> list[Sweep]:
-        """Return every intact sweep, oldest first."""
-        from separatrix.sweeps.store.sweep_list import list_sweeps
-
-        return list_sweeps(self)[0]
-
-    def find_sweep(self, name: str) -> int:
-        """Return the number of a sweep: `7` is number 7, any other name the newest sweep of that name.
-
-        `name:7` finds a sweep whose name is a number.
-        """
-        from separatrix.sweeps.store.sweep_list import find_sweep
-
-        return find_sweep(self, name)
 
     def mean_seconds(self) -> dict[tuple[str, ...], float]:
         """Return the mean seconds of the done cells by construction, mechanism and requested engine."""

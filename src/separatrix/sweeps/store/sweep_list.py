@@ -33,7 +33,10 @@ def list_sweeps(store: Store) -> tuple[list[Sweep], Damage]:
 
 
 def find_sweep(store: Store, name: str) -> int:
-    """Return the number of the sweep that a user names."""
+    """Return the number of a sweep: `7` is number 7, any other name the newest sweep of that name.
+
+    `name:7` finds a sweep whose name is a number.
+    """
     with store.reading() as connection:
         reader = Reader(store, connection)
         sweeps = reader.read_sweeps()
@@ -49,9 +52,9 @@ def find_sweep(store: Store, name: str) -> int:
     names = list(dict.fromkeys(sweep.name for sweep in sweeps))
     if name in names:
         raise UsageError(f"there is no sweep number {name}; the sweep of that name is {NAME_PREFIX}{name}")
-    listed = f"there are: {', '.join(names)}" if names else "there are none"
+    name_list = f"there are: {', '.join(names)}" if names else "there are none"
     raise UsageError(
-        f"there is no sweep {plain_name} in {store.location}{nearest(plain_name, names)}; {listed}"
+        f"there is no sweep {plain_name} in {store.location}{nearest(plain_name, names)}; {name_list}"
     )
 
 
@@ -87,15 +90,13 @@ def read_progress(store: Store) -> StoreProgress:
     with store.reading() as connection:
         reader = Reader(store, connection)
         sweeps = reader.read_sweeps()
-        counted = select(cells.c.kind, cells.c.status, func.count()).group_by(cells.c.kind, cells.c.status)
-        statuses = [
-            (str(kind), str(status), int(count)) for kind, status, count in connection.execute(counted)
-        ]
-        noted: dict[int, int] = dict(
+        query = select(cells.c.kind, cells.c.status, func.count()).group_by(cells.c.kind, cells.c.status)
+        statuses = [(str(kind), str(status), int(count)) for kind, status, count in connection.execute(query)]
+        member_counts: dict[int, int] = dict(
             connection.execute(select(members.c.sweep, func.count()).group_by(members.c.sweep)).all()
         )
-        stored = _count_members(connection, func.count())
-        distinct = _count_members(connection, func.count(func.distinct(members.c.cell)))
+        stored_counts = _count_members(connection, func.count())
+        cell_counts = _count_members(connection, func.count(func.distinct(members.c.cell)))
         unsuccessful = defaultdict[int, dict[str, int]](dict)
         if any(status != CellStatus.DONE for _, status, _ in statuses):
             for number, status, count in connection.execute(_count_unsuccessful(store)):
@@ -107,9 +108,9 @@ def read_progress(store: Store) -> StoreProgress:
         running = count_living_runs(connection)
     progress = tuple(
         SweepProgress(
-            replace(sweep, cells=distinct.get(sweep.id, 0)),
-            noted.get(sweep.id, 0),
-            stored.get(sweep.id, 0),
+            replace(sweep, cells=cell_counts.get(sweep.id, 0)),
+            member_counts.get(sweep.id, 0),
+            stored_counts.get(sweep.id, 0),
             unsuccessful[sweep.id],
         )
         for sweep in sweeps
@@ -119,14 +120,14 @@ def read_progress(store: Store) -> StoreProgress:
 
 def _count_members(connection: Connection, count: Any) -> dict[int, int]:
     """A count over the stored cells of each sweep."""
-    counted = select(members.c.sweep, count).join(cells, cells.c.id == members.c.cell)
-    return dict(connection.execute(counted.group_by(members.c.sweep)).all())
+    query = select(members.c.sweep, count).join(cells, cells.c.id == members.c.cell)
+    return dict(connection.execute(query.group_by(members.c.sweep)).all())
 
 
 def _count_unsuccessful(store: Store) -> Any:
     # The plus sign keeps SQLite from looking up every member: it searches the few unsuccessful cells first.
     identity: Any = literal_column("+cells.id") if store.dialect == "sqlite" else cells.c.id
-    both = join(cells, members, members.c.cell == identity)
-    counted = select(members.c.sweep, cells.c.status, func.count()).select_from(both)
+    cells_and_members = join(cells, members, members.c.cell == identity)
+    query = select(members.c.sweep, cells.c.status, func.count()).select_from(cells_and_members)
     is_unsuccessful = cells.c.status != CellStatus.DONE.value
-    return counted.where(is_unsuccessful).group_by(members.c.sweep, cells.c.status)
+    return query.where(is_unsuccessful).group_by(members.c.sweep, cells.c.status)

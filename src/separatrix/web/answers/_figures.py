@@ -21,7 +21,7 @@ def describe_figures(stored: StoredCells) -> dict[str, Any]:
     """Return the curves and maps in the order of the plan, and how many are left out."""
     groups = group_cells(stored)
     curves = [curve for group in groups for curve in group.curves()]
-    maps = [(group, name) for group in groups for name in group.mapped]
+    maps = [(group, name) for group in groups for name in group.mapped_mechanisms]
     return {
         "curves": [_describe_curve(curve) for curve in curves[:MAX_CURVES]],
         "curves_left_out": max(0, len(curves) - MAX_CURVES),
@@ -31,7 +31,11 @@ def describe_figures(stored: StoredCells) -> dict[str, Any]:
 
 
 def _describe_group(group: Group, choice: Mapping[str, str]) -> dict[str, Any]:
-    return {"part": group.part, "construction": group.construction, "fixed": {**group.fixed, **choice}}
+    return {
+        "part": group.part,
+        "construction": group.construction,
+        "fixed": {**group.fixed_parameters, **choice},
+    }
 
 
 def _describe_curve(curve: Curve) -> dict[str, Any]:
@@ -49,7 +53,7 @@ def _describe_curve(curve: Curve) -> dict[str, Any]:
 
 def _describe_line(curve: Curve, mechanism: str) -> dict[str, Any]:
     """Return the cells of one mechanism in the order of the axis; P is null where a cell has no answer."""
-    cells = thin(curve.placed.filter(pl.col("mechanism") == mechanism), MAX_POINTS)
+    cells = thin(curve.placed_cells.filter(pl.col("mechanism") == mechanism), MAX_POINTS)
     return {
         "mechanism": mechanism,
         "x": cells[f"at:{curve.x}"].to_list(),

@@ -16,7 +16,7 @@ from separatrix.sweeps.store.export import iterate_documents
 from separatrix.sweeps.store.frame import require_known
 from separatrix.sweeps.store.schema import VERDICT, cells, members
 from separatrix.sweeps.store.selection import first_place
-from separatrix.sweeps.store.sweep_list import SweepProgress, read_progress
+from separatrix.sweeps.store.sweep_list import SweepProgress, find_sweep, read_progress
 from separatrix.web.answers._base import Tell, answer, document
 from separatrix.web.workers import Slow
 
@@ -154,7 +154,7 @@ def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: 
 def compared(store: str, one: str, other: str, quick: bool, tell: Tell) -> bytes:
     """What `separatrix compare --json` prints."""
     here = opened(store)
-    numbers = [here.find_sweep(each) for each in (one, other)]
+    numbers = [find_sweep(here, each) for each in (one, other)]
     many = sum(_members(here, number) for number in numbers)
     if quick and many > MANY:
         raise Slow("many cells are compared")
@@ -167,7 +167,7 @@ def _asked(words: Words, options: Words) -> Filter:
 
 
 def _sweep_number(store: Store, options: Words) -> int | None:
-    return store.find_sweep(options["sweep"]) if options.get("sweep") else None
+    return find_sweep(store, options["sweep"]) if options.get("sweep") else None
 
 
 def _members(store: Store, sweep: int | None) -> int:
