@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
+from benchmarks import exhaustive_signs
 from benchmarks._base import Line, Measurement, at_least, attempt, require
 from separatrix.constructions import CONSTRUCTIONS, Construction, construction_named
-from separatrix.exact.engines import EngineRefusal, Sampling, certified, exhaustive, solve
+from separatrix.exact.engines import EngineRefusal, Sampling, certified, solve
 from separatrix.mechanisms import Mechanism, mechanism_named
 
 SEEDS = 300
@@ -67,7 +68,7 @@ def _truth(point: Construction, mechanism: Mechanism) -> float:
     try:
         return certified.solve(point, mechanism).distinguish
     except EngineRefusal:
-        low, high = exhaustive.distinguish(point, mechanism)
+        low, high = exhaustive_signs.distinguish(point, mechanism)
         require(low == high, f"{point.name}: P is undecided because of a tie")
         return low
 
