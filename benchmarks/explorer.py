@@ -155,7 +155,7 @@ def _fine(page: Any, address: str) -> float:
     """Return the median milliseconds from request to drawing of the finest map."""
     dense = {"device_scale_factor": 2}  # so that the screen can show every cell
     page = page.context.browser.new_page(**dense, bypass_csp=True)
-    times = []
+    times: list[float] = []
     for i in range(5):
         page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:400&n=1e3:1e18:400:log&b=0.2{i}")
         drawn = "performance.getEntriesByName('map-frame').filter((entry) => entry.detail.cells === 160000)"
