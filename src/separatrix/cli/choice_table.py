@@ -34,6 +34,7 @@ CELL_COLOURS = {
 
 def print_choice(choice: Choice) -> None:
     """Print the mechanisms that fit as a table, and the others grouped by the reason."""
+    from separatrix.analysis.cards.label_difference import join_names
     from separatrix.analysis.choose import ChoiceStatus
     from separatrix.analysis.choose.budget import format_bytes
 
@@ -59,7 +60,8 @@ def print_choice(choice: Choice) -> None:
     _print_group(out, f"{_fit(unknown)}, but no result is known at this length{remedy}", unknown)
     for names, group in _group_by(choice.with_status(ChoiceStatus.OPEN), lambda row: row.not_known):
         remedy = choice.describe_remedy(names)
-        _print_group(out, f"{_fit(group)}, but {', '.join(names)} is unknown{remedy}", group)
+        verb = "is" if len(names) == 1 else "are"
+        _print_group(out, f"{_fit(group)}, but {join_names(names)} {verb} unknown{remedy}", group)
         _print_scores(out, names, group)
     for reasons, group in _group_by(choice.with_status(ChoiceStatus.EXCLUDED), lambda row: row.excluded_by):
         _print_group(out, f"excluded: {'; '.join(reasons)}", group, sizes=False)

@@ -64,31 +64,32 @@ def assess(
     - `on_crash`: called before each step with a function. If the mechanism ends the process in this step, the
       function returns the card for a cause such as "crashed with SIGSEGV".
     """
-    loaded = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
-    others = [mechanism_from(name) for name in listed_mechanisms(against)]
-    tell(f"{loaded.spelled}: contract")
-    pending = Disagreement(loaded.spelled, UNFINISHED)
-    empty = Card(Calling(loaded), Examination(), pending, pending, quick=quick, finished=False)
+    subject = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
+    rivals = [mechanism_from(name) for name in listed_mechanisms(against)]
+    tell(f"{subject.spelled}: contract")
+    pending = Disagreement(subject.spelled, UNFINISHED)
+    empty = Card(Calling(subject), Examination(), pending, pending, quick=quick, finished=False)
     on_crash(lambda cause: replace(empty, contract=not_called({"form": cause})))
-    failure = find_call_failure(loaded)
-    calling = Calling(loaded) if failure else calling_of(loaded)
+    failure = find_call_failure(subject)
+    calling = Calling(subject) if failure else calling_of(subject)
 
     def before_check(name: str, examination: Examination) -> None:
         on_crash(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
 
-    contract = not_called(failure) if failure else _examine(loaded, tell, before_check)
+    contract = not_called(failure) if failure else _examine(subject, tell, before_check)
     if failure or quick:
-        pending = Disagreement(loaded.spelled, NOT_CALLABLE if failure else "only the contract was requested")
+        reason = NOT_CALLABLE if failure else "only the contract was requested"
+        pending = Disagreement(subject.spelled, reason)
     card = Card(calling, contract, pending, pending, quick=quick, finished=bool(failure or quick))
     on_update(card)
     if card.finished:
         return card
     steps = _Steps(tell, on_update, on_crash)
     card = steps.complete(card)
-    for other in others:
+    for rival in rivals:
         on_update(replace(card, finished=False))
-        on_crash(partial(_crashed_beside, card, other))
-        card = replace(card, against=(*card.against, _card_to_compare(other, card.softmax_cost, tell)))
+        on_crash(partial(_crashed_beside, card, rival))
+        card = replace(card, against=(*card.against, _card_to_compare(rival, card.softmax_cost, tell)))
     return card
 
 

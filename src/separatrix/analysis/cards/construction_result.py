@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from separatrix.analysis.cards.blindness import Blindness, find_blindness
-from separatrix.analysis.cards.outcomes import solve_until_decided
+from separatrix.analysis.cards.outcomes import describe_failure, solve_until_decided
 from separatrix.analysis.cards.rescue import Rescue, RescuedBy
 from separatrix.analysis.laws import Law, scaling
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.core.documents import Document, Hidden, Inlined, shown
-from separatrix.core.errors import raised
 from separatrix.core.parameters import SeparatrixError
 from separatrix.exact.engines import Outcome
 from separatrix.exact.verdicts import DELTA, Verdict
@@ -131,10 +130,9 @@ def compute_result(
     try:
         verdict = verdict_at(point, mechanism)
         growth, blindness = measure_margin_growth(point, mechanism), find_blindness(verdict)
-    except SeparatrixError as refusal:
-        return NoConstructionResult(name, str(refusal), is_broken=False)
     except Exception as error:  # a user's mechanism may raise anything
-        return NoConstructionResult(name, f"it {raised(error)}", is_broken=True)
+        is_broken = not isinstance(error, SeparatrixError)
+        return NoConstructionResult(name, describe_failure(error), is_broken)
     outcome = verdict.outcome
     summary = PointVerdict(
         *(point.name, verdict.parameters, outcome.engine, outcome.evidence, verdict.word),

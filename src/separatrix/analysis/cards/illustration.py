@@ -220,8 +220,10 @@ def illustrate_at(
     values = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
     point, missing = read_completed(kind, {name: values[name] for name in parameters})
     n = parse_integer(parameters.get("n", point.n), "n")
-    moved = "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
-    picture = _draw(point, selection, seed, missing, moved)
+    length_remark = (
+        "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
+    )
+    picture = _draw(point, selection, seed, missing, length_remark)
     if not picture.mechanisms:
         raise EngineRefusal("; ".join(refusal.reason for refusal in picture.refused))
     return picture
@@ -232,12 +234,12 @@ def _draw(
     mechanisms: Iterable[Mechanism],
     seed: int = SEED,
     missing: Mapping[str, int | str] | None = None,
-    moved: str = "",
+    length_remark: str = "",
 ) -> Illustration:
     signs, layouts = SignDraw(construction, seed), lay_out_tokens(construction)
     table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)[:MAX_QUERY_KINDS]
     pictures: dict[str, tuple[Mechanism, MechanismPicture]] = {}
-    refused: dict[str, RefusedPicture] = {}
+    refusals: dict[str, RefusedPicture] = {}
     for mechanism in mechanisms:
         name = mechanism.spelled
         try:
@@ -247,10 +249,10 @@ def _draw(
             difference = measure_difference(construction, mechanism, readings)
         except SeparatrixError as error:
             reason = error.reason if isinstance(error, EngineRefusal) else str(error)
-            refused[name] = RefusedPicture(name, reason)
+            refusals[name] = RefusedPicture(name, reason)
             continue
         except Exception as error:  # a user's mechanism may raise anything
-            refused[name] = RefusedPicture(name, f"{name} {raised(error)}")
+            refusals[name] = RefusedPicture(name, f"{name} {raised(error)}")
             continue
         d0, d1 = (
             _row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds))
@@ -272,7 +274,7 @@ def _draw(
         construction.special,
         construction.parameters.shown(),
         missing or {},
-        moved,
+        length_remark,
         describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),
         seed,
         table.columns,
@@ -282,7 +284,7 @@ def _draw(
         tuple(kind.positions for kind in kinds),
         table.rows,
         tuple(picture for _, picture in pictures.values()),
-        tuple(refused.values()),
+        tuple(refusals.values()),
         table.differences,
     )
 
@@ -297,7 +299,7 @@ def _row_weights(
 
 
 def _describe_special_weight(
-    construction: Construction, table: TokenTable, weights: tuple[Weights, Weights], normalised: bool
+    construction: Construction, table: TokenTable, weights: tuple[Weights, Weights], is_normalised: bool
 ) -> str:
     """Return the first half of the sentence on a mechanism; empty if it has no weights."""
     d0, d1 = (max(row_weights[0] for row_weights in label_weights) for label_weights in weights)
@@ -305,4 +307,4 @@ def _describe_special_weight(
         return ""
     first = table.rows[1][0]
     special = construction.special or ("tokens " if first.count > 1 else "token ") + first.tokens
-    return f"{describe_weight(special, first.count, (d0, d1), normalised)}; "
+    return f"{describe_weight(special, first.count, (d0, d1), is_normalised)}; "

@@ -41,8 +41,8 @@ class ExpectedTime:
 def expect_time(experiment: Experiment) -> ExpectedTime:
     """Time a few steps of each mechanism and extrapolate to all runs of an experiment."""
     rates = len(experiment.setting.grid)
-    tuned = experiment.tuned if experiment.task.name in WITNESSES else 0
-    runs = (rates * experiment.pilots if rates > 1 else 0) + len(experiment.seeds) + tuned
+    tuned_runs = experiment.tuned if experiment.task.name in WITNESSES else 0
+    runs = (rates * experiment.pilots if rates > 1 else 0) + len(experiment.seeds) + tuned_runs
     seconds = dict[str, float]()
     for mechanism in experiment.mechanisms:
         try:

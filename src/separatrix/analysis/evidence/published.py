@@ -70,6 +70,7 @@ def read_printed(digits: str) -> tuple[float, float]:
 def _read_entries(text: str) -> Iterator[PublishedNumber]:
     for group in tomllib.loads(text)["group"]:
         for entry in group.pop("entry"):
+            # What a group says holds for its entries, unless they say otherwise.
             values = {**group, **entry}
             if "printed" in values:
                 values["value"], values["accuracy"] = read_printed(values.pop("printed"))
