@@ -166,7 +166,7 @@ def _print_legend(out: Console, choice: Choice) -> None:
     out.print(columns, style="dim", markup=False)
     out.print(f"{signs}; small letters are sampled", style="dim", markup=False)
     command = f"One cell: {cells[0].command}; --json and --out page.html have all."
-    notes = (_describe_counting(choice), _describe_not_causal(choice), choice.moved, choice.left_out)
+    notes = (_describe_counting(choice), _describe_not_causal(choice), choice.length_remark, choice.left_out)
     for sentence in filter(None, (*notes, choice.scope, command)):
         out.print(sentence, style="dim", markup=False)
 

@@ -129,7 +129,7 @@ class _Steps:
         """Return the card with everything that comes after the contract."""
         mechanism, scale = card.mechanism, card.calling.scale
         for name, point in reference_points().items():
-            self._begin_construction(card, name)
+            self._begin(card, name, partial(_crashed_on, card, name))
             result = compute_result(name, point, mechanism)
             card = replace(card, constructions={**card.constructions, name: result})
             self.on_update(card)
@@ -151,19 +151,17 @@ class _Steps:
         cost = softmax_cost if mechanism.spelled == "softmax" else measure_cost(mechanism)
         return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
 
-    def _begin_construction(self, card: Card, name: str) -> None:
-        self.tell(f"{card.mechanism.spelled}: {name}")
-
-        def card_after_crash(cause: str) -> Card:
-            failure = NoConstructionResult(name, f"it {cause}", is_broken=True)
-            return replace(card, constructions={**card.constructions, name: failure})
-
-        self.on_crash(card_after_crash)
-
-    def _begin(self, card: Card, step: str) -> None:
+    def _begin(self, card: Card, step: str, card_after: Callable[[str], Card] | None = None) -> None:
+        """Announce a step, and the card for a crash in it: without a cost, unless `card_after` gives it."""
         name = card.mechanism.spelled
         self.tell(f"{name}: {step}")
-        self.on_crash(lambda cause: replace(card, cost=Disagreement(name, f"it {cause}")))
+        self.on_crash(card_after or (lambda cause: replace(card, cost=Disagreement(name, f"it {cause}"))))
+
+
+def _crashed_on(card: Card, name: str, cause: str) -> Card:
+    """Return the card for the case that the mechanism ended the process on a construction."""
+    failure = NoConstructionResult(name, f"it {cause}", is_broken=True)
+    return replace(card, constructions={**card.constructions, name: failure})
 
 
 def _find_changed_verdicts(card: Card) -> dict[str, str]:

@@ -15,9 +15,9 @@ from separatrix.analysis.cards.construction_result import (
     ConstructionResult,
     NoConstructionResult,
     compute_result,
+    find_rescue,
     reference_points,
 )
-from separatrix.analysis.cards.rescue import find_rescue
 from separatrix.constructions import construction_named
 from separatrix.core.documents import keys_of, to_json
 from separatrix.core.parameters import SeparatrixError, UsageError, require_known
@@ -232,7 +232,7 @@ def _compute_cells(
 
 def _prepare_worker() -> None:
     follow_parent()
-    # There is a worker for each core: further threads would only compete.
+    # Workers share the cores: further threads would only compete.
     torch.set_num_threads(1)
 
 

@@ -142,7 +142,7 @@ class Card(Result):
         if self.quick:
             return self.contract_sentence
         if not self.finished:
-            sentences = (self.unfinished, self.contract_sentence, self.construction_sentence)
+            sentences = (self.progress_sentence, self.contract_sentence, self.construction_sentence)
             return " ".join(filter(None, sentences))
         if not self.constructions:
             return f"{self.contract_sentence} It could not be called, so nothing else was tried."
@@ -163,7 +163,7 @@ class Card(Result):
         )
 
     @property
-    def unfinished(self) -> str:
+    def progress_sentence(self) -> str:
         """The progress of an interrupted card in a sentence; empty for one that is finished."""
         if self.finished:
             return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from separatrix.analysis.cards.label_difference import (
@@ -26,7 +26,6 @@ from separatrix.analysis.cards.token_rows import (
     TokenRow,
     TokenTable,
     build_token_table,
-    is_counted,
     lay_out_all_tokens,
     lay_out_tokens,
     row_shares,
@@ -223,19 +222,13 @@ def illustrate_at(
     length_remark = (
         "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
     )
-    picture = _draw(point, selection, seed, missing, length_remark)
+    picture = replace(_draw(point, selection, seed), taken=missing, moved=length_remark)
     if not picture.mechanisms:
         raise EngineRefusal("; ".join(refusal.reason for refusal in picture.refused))
     return picture
 
 
-def _draw(
-    construction: Construction,
-    mechanisms: Iterable[Mechanism],
-    seed: int = SEED,
-    missing: Mapping[str, int | str] | None = None,
-    length_remark: str = "",
-) -> Illustration:
+def _draw(construction: Construction, mechanisms: Iterable[Mechanism], seed: int = SEED) -> Illustration:
     signs, layouts = SignDraw(construction, seed), lay_out_tokens(construction)
     table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)[:MAX_QUERY_KINDS]
     pictures: dict[str, tuple[Mechanism, MechanismPicture]] = {}
@@ -243,8 +236,9 @@ def _draw(
     for mechanism in mechanisms:
         name = mechanism.spelled
         try:
-            fits = is_counted(layouts) <= mechanism.takes_counts
-            own_layouts = layouts if fits else lay_out_all_tokens(construction, name)
+            has_counts = layouts[0].tokens.counts is not None
+            needs_all = has_counts and not mechanism.takes_counts
+            own_layouts = lay_out_all_tokens(construction, name) if needs_all else layouts
             readings = read_neurons(construction, mechanism, own_layouts, signs)
             difference = measure_difference(construction, mechanism, readings)
         except SeparatrixError as error:
@@ -273,8 +267,8 @@ def _draw(
         construction.title,
         construction.special,
         construction.parameters.shown(),
-        missing or {},
-        length_remark,
+        {},
+        "",
         describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),
         seed,
         table.columns,

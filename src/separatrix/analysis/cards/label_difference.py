@@ -13,10 +13,9 @@ from fractions import Fraction
 from separatrix.analysis.cards.neuron_readings import NeuronReadings
 from separatrix.constructions import Construction
 from separatrix.core.documents import Document, Hidden
-from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES, bit_of_difference
 from separatrix.core.numbers.spelling import for_people, whole_for_people
-from separatrix.exact.engines import STRENGTH, Outcome, strongest
+from separatrix.exact.engines import STRENGTH, EngineRefusal, Outcome, strongest
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.outputs._base import Ends
 from separatrix.exact.outputs.attention import float_margin

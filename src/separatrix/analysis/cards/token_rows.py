@@ -34,11 +34,6 @@ class TokenLayout:
     """The position of the last token of each run, counted from 1: 1, 2, 3, … without runs."""
 
     @property
-    def total(self) -> int:
-        """The number of tokens."""
-        return self.ends[-1]
-
-    @property
     def is_self_attention(self) -> bool:
         """Whether every token is a query."""
         return not self.tokens.last and len(self.tokens.queries) == len(self.ends)
@@ -121,11 +116,6 @@ def lay_out_all_tokens(construction: Construction, name: str) -> tuple[TokenLayo
     return d0, d1
 
 
-def is_counted(layouts: tuple[TokenLayout, TokenLayout]) -> bool:
-    """Whether runs of equal tokens are laid out once, with their counts."""
-    return layouts[0].tokens.counts is not None
-
-
 def _require_few(construction: Construction, count: int, kind: str) -> None:
     width = construction.dense_width()
     if count > MAX_PICTURE_TOKENS or count * width > MAX_PICTURE_NUMBERS:
@@ -142,7 +132,7 @@ def build_token_table(construction: Construction, layouts: tuple[TokenLayout, To
     tables = [_build_table(layout.tokens, construction, in_log_n, values_only) for layout in layouts]
     columns = _select_ranges(tables[0].shape[1], MAX_COLUMNS, ())
     ends = [list(layout.ends) for layout in layouts]
-    is_aligned = layouts[0].total == layouts[1].total
+    is_aligned = ends[0][-1] == ends[1][-1]
     if is_aligned and ends[0] != ends[1]:
         # Cut the runs of both labels at the same positions, so that they can be compared row by row.
         common = sorted({*ends[0], *ends[1]})

@@ -16,13 +16,12 @@ from separatrix.analysis.choose.construction_cells import (
     has_length,
     nearest_point,
 )
-from separatrix.analysis.choose.operations import fit_operations
 from separatrix.analysis.choose.task_cells import task_at, task_cell
 from separatrix.analysis.costs.state import decoding_state
+from separatrix.analysis.laws.costs import fit_operations
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.documents import Document, Hidden, shown
-from separatrix.core.errors import UsageError
-from separatrix.core.parameters import nearest
+from separatrix.core.parameters import UsageError, nearest
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import one_thread, torch
 from separatrix.mechanisms import Causality, Mechanism, examples
@@ -173,7 +172,7 @@ class Choice(Result):
         )
 
     @property
-    def moved(self) -> str:
+    def length_remark(self) -> str:
         """The constructions that were computed at another length than n, as a sentence; empty without any."""
         other_lengths = {
             name: f"n={n:,}"

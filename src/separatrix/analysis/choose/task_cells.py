@@ -65,7 +65,7 @@ def task_at(name: str, n: int) -> Task | None:
         except UsageError:
             return None
 
-    # With lengths on both sides of n the task has no odd ones, and one token more counts as n.
+    # If n - 1 is a length and n is not, the task has no odd lengths: one token more counts as n.
     return read(n) or (read(n + 1) if read(n - 1) is not None else None)
 
 

@@ -73,7 +73,7 @@ def median_rank(count: int) -> int:
     >>> [median_rank(count) for count in (2, 5, 6, 8, 9, 20)]
     [0, 0, 1, 1, 2, 6]
     """
-    # The interval leaves out `below` of the 2^count patterns of scores beside the median, at either end.
+    # Of the 2^count ways in which scores lie below or above the median, `below` leave it at either side.
     rank, below = 0, 0
     while 2 * (below + math.comb(count, rank)) <= SIGNIFICANCE * 2**count:
         below += math.comb(count, rank)

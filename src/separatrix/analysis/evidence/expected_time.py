@@ -28,14 +28,12 @@ class ExpectedTime:
     seconds: Mapping[str, float]
     """The seconds of one run to its last step on one core, by mechanism, without those that cannot run."""
 
-    @property
-    def core_seconds(self) -> float:
-        """The time of all runs one after the other; runs that solve the task end earlier."""
-        return self.runs * sum(self.seconds.values())
-
     def with_processes(self, workers: int | None) -> float:
-        """Return the seconds on this many processes; None for one per core."""
-        return self.core_seconds / (workers or cpu_count() or 1)
+        """Return the seconds of all runs on this many processes; None for one per core.
+
+        Runs that solve the task end earlier.
+        """
+        return self.runs * sum(self.seconds.values()) / (workers or cpu_count() or 1)
 
 
 def expect_time(experiment: Experiment) -> ExpectedTime:

@@ -33,9 +33,8 @@ from separatrix.analysis.evidence.published import PUBLISHED, ReproductionLedger
 from separatrix.analysis.evidence.reproductions import compare_entry
 from separatrix.analysis.evidence.runs import StoredRow, read_curve
 from separatrix.analysis.evidence.training_result import TrainingResult
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, UsageError
 from separatrix.core.numbers import format_exact, parse_exact
-from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.sweeps.store import CellStatus, Store, select_cells
 from separatrix.sweeps.store.filters import read_filter

@@ -23,10 +23,9 @@ from optuna.trial import FrozenTrial, create_trial
 from separatrix.analysis.search.inputs import InputFinding, InputQuestion
 from separatrix.analysis.search.points import PointFinding, PointQuestion
 from separatrix.analysis.search.separation import WORST
-from separatrix.core.errors import one_line
+from separatrix.core.errors import SeparatrixError, UsageError, one_line
 from separatrix.core.files.reading import read_whole
 from separatrix.core.files.writing import describe_write_errors, require_writable
-from separatrix.core.parameters import SeparatrixError, UsageError
 
 PREFIX = "separatrix search: "
 """The start of the study name in every log."""
