@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 import separatrix as sx
-from separatrix.analysis.cards.construction_result import AtlasCell, ConstructionResult, compute_result
-from separatrix.analysis.cards.rescue import RescuedBy, find_rescue
+from separatrix.analysis.cards.construction_result import (
+    AtlasCell,
+    ConstructionResult,
+    RescuedBy,
+    compute_result,
+    find_rescue,
+)
 from separatrix.analysis.choose import Budget
 from separatrix.analysis.choose import task_cells as choose_tasks
 from separatrix.analysis.choose.construction_cells import construction_cell

@@ -369,5 +369,5 @@ def sizes_for(order: int) -> list[int]:
     """Return every admissible n up to the bound if they are few, and a ladder of n beyond."""
     if order > LAST_EXHAUSTIVE_ORDER:
         return LADDER
-    step, bound = BASE["d"] - 2, 100 * 5**order  # R/r = 1.5/0.3 = 5
-    return [*range(step, bound + 1, step), *(n for n in LADDER if n > bound)]
+    step, limit = BASE["d"] - 2, 100 * 5**order  # R/r = 1.5/0.3 = 5
+    return [*range(step, limit + 1, step), *(n for n in LADDER if n > limit)]

@@ -42,12 +42,12 @@ def weight_point(gap: int, n: int) -> Point:
     """Check that 1 <= n f <= e^gap, both proved, and that f is e^gap/(e^gap + n-1)."""
     low, high = proved_outputs(example(Dispersion, gap=gap, n=n), Softmax()).reading(1, (Fraction(1),))
     with ctx.workprec(512):
-        bound, _ = ends(arb(gap).exp())
+        limit, _ = ends(arb(gap).exp())
         f_low, f_high = ends(arb(gap).exp() / (arb(gap).exp() + n - 1))
     # Both pairs enclose f, so that each has its lower end below the other's upper end.
     error = float(max(high - f_low, f_high - low) / f_low)
-    holds = 1 <= n * low <= n * high <= bound and low <= f_high and f_low <= high and error < 1e-30
-    return Point({"gap": gap, "n": n}, holds, n_f=float(n * low), share=float(n * high / bound), error=error)
+    holds = 1 <= n * low <= n * high <= limit and low <= f_high and f_low <= high and error < 1e-30
+    return Point({"gap": gap, "n": n}, holds, n_f=float(n * low), share=float(n * high / limit), error=error)
 
 
 @claim("dispersion-blind", "6.5", "ours")

@@ -53,11 +53,11 @@ def averaging_point(q: int, n: int, gap: int | Fraction) -> Point:
     construction = example(Averaging, q=q, n=n, gap=gap)
     softmax, linear = (proved_outputs(construction, unit) for unit in (Softmax(), Linear()))
     error = max(1 - softmax.reading(1, ONE)[0], softmax.reading(0, ONE)[1])
-    bound = Fraction(Fraction(n) ** (1 - gap)) / q
+    limit = Fraction(Fraction(n) ** (1 - gap)) / q
     margin, _ = linear.gap(ONE)
     words, _ = judge_pair(construction)
-    holds = error <= bound and margin == gap * q / (n + gap * Fraction(q)) and words == SEPARATED
-    results = {"of_bound": float(error / bound), "linear_margin": float(margin), "words": ", ".join(words)}
+    holds = error <= limit and margin == gap * q / (n + gap * Fraction(q)) and words == SEPARATED
+    results = {"of_bound": float(error / limit), "linear_margin": float(margin), "words": ", ".join(words)}
     return Point({"q": q, "n": n, "gap": gap}, holds, softmax_error=float(error), **results)
 
 
@@ -96,10 +96,10 @@ def location_point(n: int) -> Point:
     construction = example(Location, n=n, gap=LOCATION_GAP)
     words, _ = judge_pair(construction)
     (_, softmax), (linear, _) = risk(construction, Softmax()), risk(construction, Linear())
-    bound = Fraction(1, n ** (2 * LOCATION_GAP - 2))
+    limit = Fraction(1, n ** (2 * LOCATION_GAP - 2))
     is_closed = linear == Fraction(n - 1, n + LOCATION_GAP) ** 2
-    holds = softmax <= bound and is_closed and words == SEPARATED
-    results = {"of_bound": float(softmax / bound), "linear_risk": float(linear)}
+    holds = softmax <= limit and is_closed and words == SEPARATED
+    results = {"of_bound": float(softmax / limit), "linear_risk": float(linear)}
     return Point({"n": n, "gap": LOCATION_GAP}, holds, softmax_risk=float(softmax), **results)
 
 

@@ -216,8 +216,8 @@ def _print_results(out: Console, card: Card) -> None:
     """Print the card without the contract, which was printed before."""
     from separatrix.analysis.cards.construction_result import NoConstructionResult
 
-    if card.unfinished:
-        out.print(f"[bold yellow]{escape(card.unfinished)}[/]")
+    if card.progress_sentence:
+        out.print(f"[bold yellow]{escape(card.progress_sentence)}[/]")
     elif card.quick or not card.constructions:
         out.print(escape(card.reading))
     if card.quick or not card.constructions:

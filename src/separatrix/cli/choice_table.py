@@ -32,6 +32,7 @@ CELL_COLOURS = {
 
 def print_choice(choice: Choice) -> None:
     """Print the mechanisms that fit as a table, and the others grouped by the reason."""
+    from separatrix.analysis.cards.label_difference import join_names
     from separatrix.analysis.choose import ChoiceStatus
     from separatrix.analysis.choose.budget import format_bytes
 
@@ -61,7 +62,8 @@ def print_choice(choice: Choice) -> None:
     open_groups = group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN))
     for names, group in open_groups.items():
         remedy = choice.describe_remedy(names)
-        _print_group(out, f"{_fit(group)}, but {', '.join(names)} is unknown{remedy}", group)
+        verb = "is" if len(names) == 1 else "are"
+        _print_group(out, f"{_fit(group)}, but {join_names(names)} {verb} unknown{remedy}", group)
         _print_scores(out, names, group)
     excluded_groups = group_pairs((row.excluded_by, row) for row in choice.with_status(ChoiceStatus.EXCLUDED))
     for reasons, group in excluded_groups.items():
@@ -165,7 +167,7 @@ def _print_legend(choice: Choice) -> None:
     texts = meanings(choice.dtype).items()
     signs = "; ".join(f"{CHOICE_LETTERS[word]} {text}" for word, text in texts if word in words)
     command = f"One cell: {cells[0].command}; --json and --out page.html have all."
-    notes = (_describe_counting(choice), _describe_not_causal(choice), choice.moved, choice.left_out)
+    notes = (_describe_counting(choice), _describe_not_causal(choice), choice.length_remark, choice.left_out)
     lines = (columns, f"{signs}; small letters are sampled", *notes, choice.scope, command)
     print_lines(lines, "dim")
 

@@ -25,11 +25,11 @@ from separatrix.analysis.cards.construction_result import (
     ConstructionResult,
     NoConstructionResult,
     compute_result,
+    find_rescue,
     reference_points,
 )
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.cards.outcomes import at_length
-from separatrix.analysis.cards.rescue import find_rescue
 from separatrix.analysis.costs.cost import bench, draw_tokens, find_disagreement, measure
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
 from separatrix.analysis.costs.memory import peak_bytes
@@ -327,9 +327,9 @@ def test_a_card_as_far_as_it_is(tmp_path: Path) -> None:
     assert [*card.constructions.items()][:2] == [*known[2].constructions.items()]
     for each in (known[0], known[2], known[-1]):
         assert each.reading.startswith("Not finished: ")
-        assert each.unfinished in card_page.page(each)
+        assert each.progress_sentence in card_page.page(each)
         require_result(each, tmp_path)
-    assert known[2].unfinished == "Not finished: 2 of 3 constructions were tested."
+    assert known[2].progress_sentence == "Not finished: 2 of 3 constructions were tested."
     assert "not finished" in repr(known[2])
 
 

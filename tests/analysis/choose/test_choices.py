@@ -170,7 +170,7 @@ def test_every_answer_says_the_length_it_is_of_on_the_terminal_and_on_the_page(c
     assert "only at other lengths, which do not count here:" in legend
     assert re.search(r"^softmax +D n=4,096$", shown, re.MULTILINE)
     assert "j regression, k majority" in legend  # no column of one letter for what was asked elsewhere
-    assert "3 fit, but recall, needle is unknown" in legend
+    assert "3 fit, but recall and needle are unknown" in legend
     assert "excluded" not in legend
     text = page(choose(20_000, must="recall,needle", mechanisms="softmax,delta"))
     assert "recall (no length near n)</span>" in text

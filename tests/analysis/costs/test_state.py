@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from separatrix.analysis.choose.operations import counted_lengths, fit_operations
 from separatrix.analysis.costs.cost import count_operations
 from separatrix.analysis.costs.state import decoding_state
-from separatrix.analysis.laws.costs import operations_law
+from separatrix.analysis.laws.costs import counted_lengths, fit_operations, operations_law
 from separatrix.mechanisms import Causality, examples, mechanism_named
 from separatrix.mechanisms.decoding import CACHE, STATE, WINDOW
 

@@ -16,8 +16,8 @@ def test_every_run_is_counted_and_timed() -> None:
     found = expect_time(asked)
     assert found.runs == 2 + 4 + 2
     assert list(found.seconds) == ["softmax", "elu"]
-    assert found.core_seconds == 8 * sum(found.seconds.values())
-    assert found.with_processes(4) == found.core_seconds / 4
+    assert found.with_processes(1) == 8 * sum(found.seconds.values())
+    assert found.with_processes(4) == found.with_processes(1) / 4
     one_rate = read_experiment("spike", "softmax", {**SIZES, "rates": "0.01"}, seeds=4)
     assert expect_time(one_rate).runs == 4 + 2
     no_witness = read_experiment("parity", "softmax", {"trained": 12, "tested": 20, "rates": "0.01"}, seeds=4)

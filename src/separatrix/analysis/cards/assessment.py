@@ -64,31 +64,32 @@ def assess(
     - `on_crash`: called before each step with a function. If the mechanism ends the process in this step, the
       function returns the card for a cause such as "crashed with SIGSEGV".
     """
-    loaded = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
-    others = [mechanism_from(name) for name in listed_mechanisms(against)]
-    tell(f"{loaded.spelled}: contract")
-    pending = Disagreement(loaded.spelled, UNFINISHED)
-    empty = Card(Calling(loaded), Examination(), pending, pending, quick=quick, finished=False)
+    subject = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
+    rivals = [mechanism_from(name) for name in listed_mechanisms(against)]
+    tell(f"{subject.spelled}: contract")
+    pending = Disagreement(subject.spelled, UNFINISHED)
+    empty = Card(Calling(subject), Examination(), pending, pending, quick=quick, finished=False)
     on_crash(lambda cause: replace(empty, contract=not_called({"form": cause})))
-    failure = find_call_failure(loaded)
-    calling = Calling(loaded) if failure else calling_of(loaded)
+    failure = find_call_failure(subject)
+    calling = Calling(subject) if failure else calling_of(subject)
 
     def before_check(name: str, examination: Examination) -> None:
         on_crash(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
 
-    contract = not_called(failure) if failure else _examine(loaded, tell, before_check)
+    contract = not_called(failure) if failure else _examine(subject, tell, before_check)
     if failure or quick:
-        pending = Disagreement(loaded.spelled, NOT_CALLABLE if failure else "only the contract was requested")
+        reason = NOT_CALLABLE if failure else "only the contract was requested"
+        pending = Disagreement(subject.spelled, reason)
     card = Card(calling, contract, pending, pending, quick=quick, finished=bool(failure or quick))
     on_update(card)
     if card.finished:
         return card
     steps = _Steps(tell, on_update, on_crash)
     card = steps.complete(card)
-    for other in others:
+    for rival in rivals:
         on_update(replace(card, finished=False))
-        on_crash(partial(_crashed_beside, card, other))
-        card = replace(card, against=(*card.against, _card_to_compare(other, card.softmax_cost, tell)))
+        on_crash(partial(_crashed_beside, card, rival))
+        card = replace(card, against=(*card.against, _card_to_compare(rival, card.softmax_cost, tell)))
     return card
 
 
@@ -128,7 +129,7 @@ class _Steps:
         """Return the card with everything that comes after the contract."""
         mechanism, scale = card.mechanism, card.calling.scale
         for name, point in reference_points().items():
-            self._begin_construction(card, name)
+            self._begin(card, name, partial(_crashed_on, card, name))
             result = compute_result(name, point, mechanism)
             card = replace(card, constructions={**card.constructions, name: result})
             self.on_update(card)
@@ -150,19 +151,17 @@ class _Steps:
         cost = softmax_cost if mechanism.spelled == "softmax" else measure_cost(mechanism)
         return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
 
-    def _begin_construction(self, card: Card, name: str) -> None:
-        self.tell(f"{card.mechanism.spelled}: {name}")
-
-        def card_after_crash(cause: str) -> Card:
-            failure = NoConstructionResult(name, f"it {cause}", is_broken=True)
-            return replace(card, constructions={**card.constructions, name: failure})
-
-        self.on_crash(card_after_crash)
-
-    def _begin(self, card: Card, step: str) -> None:
+    def _begin(self, card: Card, step: str, card_after: Callable[[str], Card] | None = None) -> None:
+        """Announce a step, and the card for a crash in it: without a cost, unless `card_after` gives it."""
         name = card.mechanism.spelled
         self.tell(f"{name}: {step}")
-        self.on_crash(lambda cause: replace(card, cost=Disagreement(name, f"it {cause}")))
+        self.on_crash(card_after or (lambda cause: replace(card, cost=Disagreement(name, f"it {cause}"))))
+
+
+def _crashed_on(card: Card, name: str, cause: str) -> Card:
+    """Return the card for the case that the mechanism ended the process on a construction."""
+    failure = NoConstructionResult(name, f"it {cause}", is_broken=True)
+    return replace(card, constructions={**card.constructions, name: failure})
 
 
 def _find_changed_verdicts(card: Card) -> dict[str, str]:

@@ -15,9 +15,9 @@ from separatrix.analysis.cards.construction_result import (
     ConstructionResult,
     NoConstructionResult,
     compute_result,
+    find_rescue,
     reference_points,
 )
-from separatrix.analysis.cards.rescue import find_rescue
 from separatrix.constructions import construction_named
 from separatrix.core.documents import keys_of, to_json
 from separatrix.core.parameters import SeparatrixError, UsageError, require_known
@@ -203,6 +203,7 @@ def _compute_cells(
             tell(count, len(cells), f"{mechanism.spelled} on {name}")
             yield (mechanism.spelled, name), _compute_cell(mechanism, name)
         return
+    # A pool does not tell its processes: they are the children that were not there before it.
     earlier = set(active_children())
     with safe_path(), signals_held_back():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_prepare_worker)
@@ -231,6 +232,7 @@ def _compute_cells(
 
 def _prepare_worker() -> None:
     follow_parent()
+    # Workers share the cores: further threads would only compete.
     torch.set_num_threads(1)
 
 

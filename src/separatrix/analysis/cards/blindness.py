@@ -105,6 +105,7 @@ class _BlindnessSearch:
 
     def bisect(self, below: int, blind: int) -> int:
         """Return the least blind length above `below`, by bisection on a log scale."""
+        # Admissible lengths are multiples of the step; a geometric middle suits a range of many decades.
         step = self.point.step
         low, high = below // step, blind // step
         while high - low > 1 and (self.is_exact or high > SAMPLED_RATIO * low):

@@ -142,7 +142,7 @@ class Card(Result):
         if self.quick:
             return self.contract_sentence
         if not self.finished:
-            sentences = (self.unfinished, self.contract_sentence, self.construction_sentence)
+            sentences = (self.progress_sentence, self.contract_sentence, self.construction_sentence)
             return " ".join(filter(None, sentences))
         if not self.constructions:
             return f"{self.contract_sentence} It could not be called, so nothing else was tried."
@@ -163,7 +163,7 @@ class Card(Result):
         )
 
     @property
-    def unfinished(self) -> str:
+    def progress_sentence(self) -> str:
         """The progress of an interrupted card in a sentence; empty for one that is finished."""
         if self.finished:
             return ""
@@ -198,8 +198,8 @@ class Card(Result):
             sizes = f", tried up to {contract.longest:,} tokens and width {contract.widest}"
         factor = self.rounding_magnification
         caution = f" On nearly equal tokens it magnifies rounding errors {factor:.2g} times."
-        kept = f"{name} keeps the contract ({len(contract.passed)} checks{sizes})."
-        return f"{kept}{caution if factor > 1 else ''}"
+        sentence = f"{name} keeps the contract ({len(contract.passed)} checks{sizes})."
+        return f"{sentence}{caution if factor > 1 else ''}"
 
     @property
     def construction_sentence(self) -> str:
@@ -218,15 +218,15 @@ class Card(Result):
     @property
     def scale_sentence(self) -> str:
         """The verdicts that depend on a scale of the logits that could not be measured; empty if it was."""
-        changed = self.changed_by_scale
-        if changed is None:
+        changed_verdicts = self.changed_by_scale
+        if changed_verdicts is None:
             return ""
-        if not changed:
+        if not changed_verdicts:
             return f"{UNKNOWN_SCALE}; --scale sqrt changes no verdict."
         verdicts = "; ".join(
-            f"{name} ({self.constructions[name].word} → {word})" for name, word in changed.items()
+            f"{name} ({self.constructions[name].word} → {word})" for name, word in changed_verdicts.items()
         )
-        count = "1 verdict" if len(changed) == 1 else f"{len(changed)} verdicts"
+        count = "1 verdict" if len(changed_verdicts) == 1 else f"{len(changed_verdicts)} verdicts"
         advice = "If it divides them by sqrt(width), use --scale sqrt"
         return f"{UNKNOWN_SCALE}. {advice}, which changes {count}: {verdicts}."
 
@@ -323,7 +323,8 @@ def describe_neighbours(neighbours: Sequence[Neighbour], is_causal: bool = False
         else neighbour.mechanism
         for neighbour in neighbours[:SHOWN_NEIGHBOURS]
     ]
-    equal = [name for name, known in zip(names, neighbours, strict=False) if known.distance <= EQUAL_DISTANCE]
+    named_neighbours = zip(names, neighbours, strict=False)
+    equal = [name for name, neighbour in named_neighbours if neighbour.distance <= EQUAL_DISTANCE]
     if equal:
         return f"on the tokens tried it equals {' and '.join(equal)}."
     difference = f"whose results differ by {100 * neighbours[0].distance:.2g}%"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self
 
 from separatrix.analysis.cards.blindness import Blindness, find_blindness
-from separatrix.analysis.cards.outcomes import solve_until_decided
-from separatrix.analysis.cards.rescue import Rescue, RescuedBy
+from separatrix.analysis.cards.outcomes import describe_missing_result, solve_until_decided
 from separatrix.analysis.laws import Law, scaling
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.core.documents import Document, Hidden, Inlined, shown
-from separatrix.core.errors import describe_failure
-from separatrix.core.parameters import SeparatrixError
+from separatrix.core.errors import EngineRefusal, SeparatrixError
+from separatrix.core.judgement import Conclusion, ReaderClass
+from separatrix.core.numbers import format_exact
 from separatrix.exact.engines import Outcome
 from separatrix.exact.verdicts import DELTA, Verdict
-from separatrix.exact.verdicts.words import Word
+from separatrix.exact.verdicts.readers import try_other_readers
+from separatrix.exact.verdicts.verdict import chance_of
+from separatrix.exact.verdicts.words import FAILURES, Word, word_for
 from separatrix.mechanisms import Mechanism
 
 EvidenceWord = Literal["certified", "closed", "sampled"]
@@ -83,6 +86,23 @@ class PointVerdict(Document):
     """The kind of evidence."""
 
 
+class RescuedBy(StrEnum):
+    """The readers that tell apart what the fixed reader does not."""
+
+    THRESHOLD = "another threshold"
+    LINEAR = "a linear reader"
+    NO_READER = "no reader"
+    """Proved: D0 and D1 have equal rows."""
+
+
+@dataclass(frozen=True)
+class Rescue:
+    """Readers that tell D0 from D1, and the evidence for it."""
+
+    by: RescuedBy
+    evidence: str
+
+
 @dataclass(frozen=True)
 class ConstructionResult(Document):
     """The result of a mechanism at the reference point of a construction."""
@@ -131,10 +151,9 @@ def compute_result(
     try:
         verdict = verdict_at(point, mechanism)
         growth, blindness = measure_margin_growth(point, mechanism), find_blindness(verdict)
-    except SeparatrixError as refusal:
-        return NoConstructionResult(name, str(refusal), is_broken=False)
     except Exception as error:  # a user's mechanism may raise anything
-        return NoConstructionResult(name, f"it {describe_failure(error)}", is_broken=True)
+        is_broken = not isinstance(error, SeparatrixError)
+        return NoConstructionResult(name, describe_missing_result(error), is_broken)
     outcome = verdict.outcome
     summary = PointVerdict(
         *(point.name, verdict.parameters, outcome.engine, outcome.evidence, verdict.word),
@@ -163,6 +182,35 @@ def measure_margin_growth(point: Construction, mechanism: Mechanism) -> MarginGr
     except SeparatrixError as refusal:
         return MarginGrowth(None, refusal=str(refusal))
     return MarginGrowth(result.law, tuple(value.n for value in result.values if value.n is not None))
+
+
+def find_rescue(verdict: Verdict) -> Rescue | None:
+    """Look for a reader that works in a blind, saturated or partial cell.
+
+    Returns None if nothing is known about other readers, or if every token would have to be computed.
+
+    >>> from separatrix.exact.verdicts import verdict
+    >>> [find_rescue(verdict(name, "linear")).by.value for name in ("spike", "injectivity")]
+    ['a linear reader', 'no reader']
+    >>> find_rescue(verdict("spike", "softmax")) is None
+    True
+    """
+    point, mechanism = verdict.construction, verdict.mechanism
+    if verdict.word not in (*FAILURES, "partial") or is_literal(point, mechanism):
+        return None
+    try:
+        readers = try_other_readers(verdict)
+    except EngineRefusal:
+        return None
+    conclusions, threshold = readers.conclusions, readers.threshold
+    if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
+        return Rescue(RescuedBy.NO_READER, f"D0 and D1 have equal rows, in {readers.outputs.evidence}")
+    if threshold is not None and word_for(threshold.outcome, point.m, DELTA) == "distinguishes":
+        evidence = f"with tau = {format_exact(threshold.tau)}, {chance_of(threshold.outcome)}"
+        return Rescue(RescuedBy.THRESHOLD, evidence)
+    if readers.linear is not None and conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
+        return Rescue(RescuedBy.LINEAR, f"without noise; {readers.linear.evidence}")
+    return None
 
 
 @dataclass(frozen=True)

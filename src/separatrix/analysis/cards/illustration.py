@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from separatrix.analysis.cards.label_difference import (
@@ -26,7 +26,6 @@ from separatrix.analysis.cards.token_rows import (
     TokenRow,
     TokenTable,
     build_token_table,
-    is_counted,
     lay_out_all_tokens,
     lay_out_tokens,
     row_shares,
@@ -220,37 +219,34 @@ def illustrate_at(
     values = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
     point, missing = read_completed(kind, {name: values[name] for name in parameters})
     n = parse_integer(parameters.get("n", point.n), "n")
-    moved = "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
-    picture = _draw(point, selection, seed, missing, moved)
+    length_remark = (
+        "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
+    )
+    picture = replace(_draw(point, selection, seed), taken=missing, moved=length_remark)
     if not picture.mechanisms:
         raise EngineRefusal("; ".join(refusal.reason for refusal in picture.refused))
     return picture
 
 
-def _draw(
-    construction: Construction,
-    mechanisms: Iterable[Mechanism],
-    seed: int = SEED,
-    missing: Mapping[str, int | str] | None = None,
-    moved: str = "",
-) -> Illustration:
+def _draw(construction: Construction, mechanisms: Iterable[Mechanism], seed: int = SEED) -> Illustration:
     signs, layouts = SignDraw(construction, seed), lay_out_tokens(construction)
     table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)[:MAX_QUERY_KINDS]
     pictures: dict[str, tuple[Mechanism, MechanismPicture]] = {}
-    refused: dict[str, RefusedPicture] = {}
+    refusals: dict[str, RefusedPicture] = {}
     for mechanism in mechanisms:
         name = mechanism.spelled
         try:
-            fits = is_counted(layouts) <= mechanism.takes_counts
-            own_layouts = layouts if fits else lay_out_all_tokens(construction, name)
+            has_counts = layouts[0].tokens.counts is not None
+            needs_all = has_counts and not mechanism.takes_counts
+            own_layouts = lay_out_all_tokens(construction, name) if needs_all else layouts
             readings = read_neurons(construction, mechanism, own_layouts, signs)
             difference = measure_difference(construction, mechanism, readings)
         except SeparatrixError as error:
             reason = error.reason if isinstance(error, EngineRefusal) else str(error)
-            refused[name] = RefusedPicture(name, reason)
+            refusals[name] = RefusedPicture(name, reason)
             continue
         except Exception as error:  # a user's mechanism may raise anything
-            refused[name] = RefusedPicture(name, f"{name} {describe_failure(error)}")
+            refusals[name] = RefusedPicture(name, f"{name} {describe_failure(error)}")
             continue
         d0, d1 = (
             _row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds))
@@ -271,8 +267,8 @@ def _draw(
         construction.title,
         construction.special,
         construction.parameters.as_json(),
-        missing or {},
-        moved,
+        {},
+        "",
         describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),
         seed,
         table.columns,
@@ -282,7 +278,7 @@ def _draw(
         tuple(kind.positions for kind in kinds),
         table.rows,
         tuple(picture for _, picture in pictures.values()),
-        tuple(refused.values()),
+        tuple(refusals.values()),
         table.differences,
     )
 
@@ -297,7 +293,7 @@ def _row_weights(
 
 
 def _describe_special_weight(
-    construction: Construction, table: TokenTable, weights: tuple[Weights, Weights], normalised: bool
+    construction: Construction, table: TokenTable, weights: tuple[Weights, Weights], is_normalised: bool
 ) -> str:
     """Return the first half of the sentence on a mechanism; empty if it has no weights."""
     d0, d1 = (max(row_weights[0] for row_weights in label_weights) for label_weights in weights)
@@ -305,4 +301,4 @@ def _describe_special_weight(
         return ""
     first = table.rows[1][0]
     special = construction.special or ("tokens " if first.count > 1 else "token ") + first.tokens
-    return f"{describe_weight(special, first.count, (d0, d1), normalised)}; "
+    return f"{describe_weight(special, first.count, (d0, d1), is_normalised)}; "

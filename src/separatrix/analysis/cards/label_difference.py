@@ -6,17 +6,16 @@ number format can represent the difference at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.analysis.cards.neuron_readings import NeuronReadings
 from separatrix.constructions import Construction
 from separatrix.core.documents import Document, Hidden
-from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES, bit_of_difference
 from separatrix.core.numbers.spelling import for_people, whole_for_people
-from separatrix.exact.engines import STRENGTH, Outcome, strongest
+from separatrix.exact.engines import STRENGTH, EngineRefusal, Outcome, strongest
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.outputs._base import Ends
 from separatrix.exact.outputs.attention import float_margin
@@ -109,6 +108,7 @@ def measure_difference(
     else:
         v0, v1 = (reading.probe / unit for reading in readings)
         margin = float_margin(v0, v1, max(abs(v0), abs(v1)))
+    # Bits are counted from the leading one of the larger reading.
     size = max(abs(v0), abs(v1))
     return LabelDifference(
         None if outcome is None else _chance(outcome, construction.m),
@@ -135,10 +135,10 @@ def _equal_in(
         return {name: same_number(*probes, name) for name in SIGNIFICANT_BITS}
 
 
-def describe_weight(special: str, count: int, shares: tuple[float, float], normalised: bool) -> str:
+def describe_weight(special: str, count: int, shares: tuple[float, float], is_normalised: bool) -> str:
     """Describe the weight of the special token, or of the first tokens, in D1, and in D0 if it differs."""
-    d0, d1 = (format_share(share) if normalised else for_people(share, 3) for share in shares)
-    unit = "of the weight" if normalised else "times its value" if count == 1 else "in all"
+    d0, d1 = (format_share(share) if is_normalised else for_people(share, 3) for share in shares)
+    unit = "of the weight" if is_normalised else "times its value" if count == 1 else "in all"
     weight = f"{special} {'gets' if count == 1 else 'get'} {d1} {unit}"
     return weight if d0 == d1 else f"{weight} in D1 and {d0} in D0"
 
@@ -172,7 +172,7 @@ def describe_neurons(fire_counts: tuple[int, int], neurons: int, ties: int) -> s
     return f"{text}{tie}: {'' if d1 and not d0 else 'not '}told apart with these signs"
 
 
-def join_names(names: list[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names with commas and an `and`.
 
     >>> join_names(["bfloat16"]), join_names(["bfloat16", "float16", "float32"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from separatrix.analysis.cards.token_rows import TokenLayout, format_positions
+from separatrix.analysis.cards.token_rows import TokenLayout, format_positions, run_starts
 from separatrix.constructions import Construction
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.tensors import Float, Tensor, torch
@@ -85,20 +84,14 @@ def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind
 
     If D0 and D1 have different numbers of queries, only the first query of each is shown.
     """
-    queries, layout = [labelled.tokens.queries for labelled in layouts], layouts[1]
+    queries, layout = [label.tokens.queries for label in layouts], layouts[1]
     if queries[0].shape != queries[1].shape:
         return [QueryKind(0, 0, "")]
-    starts, ends = [*_run_starts(queries), len(queries[0])], (0, *layout.ends)
+    starts, ends = [*run_starts(queries), len(queries[0])], (0, *layout.ends)
     return [
         QueryKind(a, b - 1, format_positions(ends[a] + 1, ends[b]) if layout.is_self_attention else "")
         for a, b in pairwise(starts)
     ]
-
-
-def _run_starts(tables: Sequence[Tensor]) -> list[int]:
-    """Return the indices of rows that differ from the one before in any of the tables."""
-    is_new = torch.stack([(table[1:] != table[:-1]).any(-1) for table in tables]).any(0)
-    return [0, *(is_new.nonzero()[:, 0] + 1).tolist()]
 
 
 def read_neurons(
@@ -127,7 +120,8 @@ def _read_label(
         counts = None if tokens.counts is None else tokens.counts[None]
         return attend(mechanism, queries[None], tokens.keys[None], values[None], counts, tokens.last)[0]
 
-    queries = tokens.queries[_run_starts([tokens.queries])] if is_counted else tokens.queries
+    # Equal queries get equal rows, so one of each run is enough; without counts, positions may matter.
+    queries = tokens.queries[run_starts([tokens.queries])] if is_counted else tokens.queries
     if has_weights or tokens.values is None:
         # Attention is linear in the values: the neurons are applied to the values, which are fewer numbers.
         values = signs.for_tokens(layout) if tokens.values is None else tokens.values @ signs.for_features().T
@@ -141,14 +135,15 @@ def _read_label(
         )
     weights = None
     if has_weights:
+        # With unit vectors as values, the outputs are the weights.
         units = torch.eye(len(tokens.keys), dtype=outputs.dtype)
         if is_counted:
             weights = attend_with(tokens.queries[[kind.first for kind in kinds]], units)
         else:
-            given = attend_with(queries, units)
+            by_query = attend_with(queries, units)
             is_ordered = not mechanism.order_free(*tokens.keys.shape)
-            lasts = [kind.last if len(given) == len(queries) else len(given) - 1 for kind in kinds]
-            weights = given[lasts if is_ordered else [kind.first for kind in kinds]]
+            lasts = [kind.last if len(by_query) == len(queries) else len(by_query) - 1 for kind in kinds]
+            weights = by_query[lasts if is_ordered else [kind.first for kind in kinds]]
     slack = rounding(mechanism, TokenBatch.of([tokens]), construction)
     peaks, threshold = outputs.amax(0), construction.threshold
     is_tie = (peaks - threshold).abs() <= slack

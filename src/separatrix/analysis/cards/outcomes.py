@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from separatrix.constructions import Construction
 from separatrix.constructions.lengths import admissible
-from separatrix.core.parameters import UsageError
+from separatrix.core.errors import SeparatrixError, UsageError, describe_failure
 from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.exact.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
@@ -26,6 +26,11 @@ def solve_quickly(point: Construction, mechanism: Mechanism, levels: tuple[Fract
         return solve(point, mechanism, "closed")
     except EngineRefusal:
         return solve_until_decided(point, mechanism, levels)
+
+
+def describe_missing_result(error: Exception) -> str:
+    """Return the reason of a refusal, or the error that a mechanism describe_failure."""
+    return str(error) if isinstance(error, SeparatrixError) else f"it {describe_failure(error)}"
 
 
 def at_length(point: Construction, n: int) -> Construction | None:

@@ -34,11 +34,6 @@ class TokenLayout:
     """The position of the last token of each run, counted from 1: 1, 2, 3, … without runs."""
 
     @property
-    def total(self) -> int:
-        """The number of tokens."""
-        return self.ends[-1]
-
-    @property
     def is_self_attention(self) -> bool:
         """Whether every token is a query."""
         return not self.tokens.last and len(self.tokens.queries) == len(self.ends)
@@ -121,11 +116,6 @@ def lay_out_all_tokens(construction: Construction, name: str) -> tuple[TokenLayo
     return d0, d1
 
 
-def is_counted(layouts: tuple[TokenLayout, TokenLayout]) -> bool:
-    """Whether runs of equal tokens are laid out once, with their counts."""
-    return layouts[0].tokens.counts is not None
-
-
 def _require_few(construction: Construction, count: int, kind: str) -> None:
     width = construction.dense_width()
     if count > MAX_PICTURE_TOKENS or count * width > MAX_PICTURE_NUMBERS:
@@ -142,7 +132,7 @@ def build_token_table(construction: Construction, layouts: tuple[TokenLayout, To
     tables = [_build_table(layout.tokens, construction, in_log_n, values_only) for layout in layouts]
     columns = _select_ranges(tables[0].shape[1], MAX_COLUMNS, ())
     ends = [list(layout.ends) for layout in layouts]
-    is_aligned = layouts[0].total == layouts[1].total
+    is_aligned = ends[0][-1] == ends[1][-1]
     if is_aligned and ends[0] != ends[1]:
         # Cut the runs of both labels at the same positions, so that they can be compared row by row.
         common = sorted({*ends[0], *ends[1]})
@@ -185,22 +175,25 @@ def _build_rows(
     tables: list[Table], ends: list[list[int]], label: Label, columns: list[IndexRange], is_aligned: bool
 ) -> tuple[TokenRow, ...]:
     """Return the rows of a dataset; if both have equally many tokens, runs are equal in both."""
-    table, other_table, own_ends = tables[label], tables[1 - label], ends[label]
-    is_new = (table[1:] != table[:-1]).any(-1)
-    differs = torch.zeros_like(table, dtype=torch.bool)
-    if is_aligned:
-        is_new, differs = is_new | (other_table[1:] != other_table[:-1]).any(-1), table != other_table
-    starts = [0, *(is_new.nonzero()[:, 0] + 1).tolist(), len(table)]
+    table, own_ends = tables[label], ends[label]
+    differs = tables[0] != tables[1] if is_aligned else torch.zeros_like(table, dtype=torch.bool)
+    starts = [*run_starts(tables if is_aligned else [table]), len(table)]
     has_change = differs.any(-1).tolist()
-    changed = [index for index, start in enumerate(starts[:-1]) if has_change[start]]
+    changed_rows = [index for index, start in enumerate(starts[:-1]) if has_change[start]]
     rows = []
-    for first, last in _select_ranges(len(starts) - 1, MAX_ROWS, changed):
+    for first, last in _select_ranges(len(starts) - 1, MAX_ROWS, changed_rows):
         start, end = starts[first], starts[last + 1]
         ranges = columns if first == last else []
         cells = tuple(float(table[start, a]) if a == b else math.nan for a, b in ranges)
         marks = tuple(a == b and bool(differs[start, a]) for a, b in ranges)
         rows.append(TokenRow(own_ends[start - 1] + 1 if start else 1, own_ends[end - 1], cells, marks))
     return tuple(rows)
+
+
+def run_starts(tables: Sequence[Tensor]) -> list[int]:
+    """Return the indices of rows that differ from the one before in any of the tables."""
+    is_new = torch.stack([(table[1:] != table[:-1]).any(-1) for table in tables]).any(0)
+    return [0, *(is_new.nonzero()[:, 0] + 1).tolist()]
 
 
 def row_shares(rows: Sequence[TokenRow], layout: TokenLayout) -> Float[Tensor, "rows tokens"]:
@@ -222,7 +215,7 @@ def row_shares(rows: Sequence[TokenRow], layout: TokenLayout) -> Float[Tensor, "
     return shares
 
 
-def _select_ranges(count: int, most: int, preferred: Sequence[int]) -> list[IndexRange]:
+def _select_ranges(count: int, most: int, preferred_indices: Sequence[int]) -> list[IndexRange]:
     """Return the indices 0 to count-1 singly, or about `most` of them and the ranges that are left out.
 
     >>> _select_ranges(4, 5, ()), _select_ranges(9, 4, [5])
@@ -230,7 +223,7 @@ def _select_ranges(count: int, most: int, preferred: Sequence[int]) -> list[Inde
     """
     if count <= most + 1:  # one more than allowed takes no more room than a range that leaves it out
         return [(index, index) for index in range(count)]
-    single = {*preferred[:MAX_CHANGED_ROWS], count - 1}
+    single = {*preferred_indices[:MAX_CHANGED_ROWS], count - 1}
     single |= set([index for index in range(count) if index not in single][: most - len(single)])
     ranges, last = [], -1
     for index in sorted(single):

@@ -16,13 +16,12 @@ from separatrix.analysis.choose.construction_cells import (
     has_length,
     nearest_point,
 )
-from separatrix.analysis.choose.operations import fit_operations
 from separatrix.analysis.choose.task_cells import task_at, task_cell
 from separatrix.analysis.costs.state import decoding_state
+from separatrix.analysis.laws.costs import fit_operations
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.documents import Document, Hidden, shown
-from separatrix.core.errors import UsageError
-from separatrix.core.parameters import nearest
+from separatrix.core.parameters import UsageError, nearest
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import one_thread, torch
 from separatrix.mechanisms import Causality, Mechanism, examples
@@ -173,7 +172,7 @@ class Choice(Result):
         )
 
     @property
-    def moved(self) -> str:
+    def length_remark(self) -> str:
         """The constructions that were computed at another length than n, as a sentence; empty without any."""
         other_lengths = {
             name: f"n={n:,}"
@@ -193,12 +192,12 @@ class Choice(Result):
     @property
     def nearest(self) -> str:
         """A sentence on the mechanism that comes nearest if none is known to fit; empty if one does."""
-        excluded = self.with_status(ChoiceStatus.EXCLUDED)
+        excluded_rows = self.with_status(ChoiceStatus.EXCLUDED)
         if self.with_status(ChoiceStatus.FITS):
             return ""
-        if not excluded:
+        if not excluded_rows:
             return "No mechanism is known to fit."
-        row = excluded[0]
+        row = excluded_rows[0]
         if row.failed_on or row.not_known:
             open_text = f"; unknown: {', '.join(row.not_known)}" if row.not_known else ""
             text = f"the nearest is {row.mechanism} ({'; '.join(row.excluded_by)}{open_text})"
@@ -275,18 +274,18 @@ def choose(
     sizes = {"layers": layers, "heads": heads, "kv_heads": kv_heads, "width": width}
     values = {"n": n, "dtype": dtype, "memory": memory, **sizes}
     budget = Budget.read({name: value for name, value in values.items() if value is not None})
-    required = _read_required(must)
+    required_names = _read_required(must)
     selection = examples() if mechanisms is None else mechanisms_from(mechanisms)
     if isinstance(store, str):
         from separatrix.sweeps.store import open_store
 
         store = open_store(store)
     reasons = {
-        name: _reason_to_skip(name, budget.n, literal) for name in CONSTRUCTIONS if name not in required
+        name: _reason_to_skip(name, budget.n, literal) for name in CONSTRUCTIONS if name not in required_names
     }
-    skipped = {name: reason for name, reason in reasons.items() if reason}
-    names = [name for name in CONSTRUCTIONS if name not in skipped]
-    names += [name for name in required if name not in CONSTRUCTIONS]
+    skip_reasons = {name: reason for name, reason in reasons.items() if reason}
+    names = [name for name in CONSTRUCTIONS if name not in skip_reasons]
+    names += [name for name in required_names if name not in CONSTRUCTIONS]
     rows = []
     with one_thread():
         for count, mechanism in enumerate(selection):
@@ -297,14 +296,14 @@ def choose(
                 else task_cell(name, mechanism, budget, store)
                 for name in names
             }
-            rows.append(_build_row(mechanism, budget, required, cells))
+            rows.append(_build_row(mechanism, budget, required_names, cells))
     rows.sort(key=lambda row: row.sort_key)
     lengths = {name: _nearest_length(name, budget.n) for name in names}
     return Choice(
         **budget.complete_values(),
-        must=required,
+        must=required_names,
         asked_at=lengths,
-        not_asked=skipped,
+        not_asked=skip_reasons,
         literal=literal,
         mechanisms=tuple(rows),
     )
@@ -362,6 +361,7 @@ def _build_row(
     kept_bytes, reasons = budget.layers * layer.layer_bytes, []
     if budget.memory is not None and kept_bytes > budget.memory:
         sizes = format_bytes(kept_bytes), format_bytes(budget.memory)
+        # Rounded sizes may look equal; then every byte is shown.
         if sizes[0] == sizes[1]:
             sizes = f"{kept_bytes:,} bytes", f"{budget.memory:,}"
         reasons.append(f"it keeps {sizes[0]}, more than {sizes[1]}")

@@ -7,12 +7,11 @@ from functools import cache
 from typing import Literal
 
 from separatrix.analysis.cards.construction_result import evidence_kind
-from separatrix.analysis.cards.outcomes import at_length, solve_until_decided
+from separatrix.analysis.cards.outcomes import at_length, describe_missing_result, solve_until_decided
 from separatrix.analysis.choose.budget import Budget
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.documents import Document, Hidden, shown_as
-from separatrix.core.errors import SeparatrixError, describe_failure
 from separatrix.core.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers, is_nearest_length
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.outputs._base import Outputs
@@ -139,10 +138,8 @@ def _cell_at(
         outcome = solve_until_decided(point, mechanism, (DELTA, 1 - DELTA))
         word: CellWord = word_for(outcome, point.m, DELTA)
         outputs = None if word == "undecided" else _compute_outputs(point, mechanism)
-    except SeparatrixError as refusal:
-        return _unknown_cell(name, str(refusal), verdict_command, n)
     except Exception as error:  # a user's mechanism may raise anything
-        return _unknown_cell(name, f"it {describe_failure(error)}", verdict_command, n)
+        return _unknown_cell(name, describe_missing_result(error), verdict_command, n)
     in_format = None if outputs is None else store_in_format(outputs, budget.format)
     numbers = (outcome.distinguish, outcome.interval, None if in_format is None else in_format.same_probe)
     kind: str = evidence_kind(outcome)

@@ -65,6 +65,7 @@ def task_at(name: str, n: int) -> Task | None:
         except UsageError:
             return None
 
+    # If n - 1 is a length and n is not, the task has no odd lengths: one token more counts as n.
     return read(n) or (read(n + 1) if read(n - 1) is not None else None)
 
 
@@ -151,7 +152,7 @@ class _TaskEvidence:
         """Score hand-written weights, on few samples first: most are far from the goal."""
         first_counts = FIRST_SAMPLES if self.task.metric is Metric.ACCURACY else ()
         try:
-            for samples in (*(few for few in first_counts if few < count), count):
+            for samples in (*(first for first in first_counts if first < count), count):
                 self.test = _draw_test_set(self.task, samples)
                 self.score = score_model(model, self.task, self.test.samples)
                 if samples < count and self.test.rules_out(self.score, self.task.tolerance):
@@ -190,14 +191,15 @@ class _TaskEvidence:
             return "contradiction", "contradiction", judgement.complaint
         if conclusion is Conclusion.CANNOT and because is not None:
             models = "" if self.proved is None else f"; proved for {self.proved.models}"
-            bound = "at most" if self.goal.sign > 0 else "an error of at least"
-            return "cannot", "proved", f"{bound} {because.score:.4f}, where {self._best_rule}{models}"
-        trained = [run for run in self.runs if run not in judgement.set_aside]
+            limit = "at most" if self.goal.sign > 0 else "an error of at least"
+            return "cannot", "proved", f"{limit} {because.score:.4f}, where {self._best_rule}{models}"
+        training_runs = [run for run in self.runs if run not in judgement.set_aside]
         is_learned = because is not None and because.kind is EvidenceKind.TRAINED
-        if trained and (conclusion is not Conclusion.CAN or is_learned):
-            scores, solved = sorted(run.score for run in trained), sum(run.solved for run in trained)
+        if training_runs and (conclusion is not Conclusion.CAN or is_learned):
+            scores = sorted(run.score for run in training_runs)
+            solved_count = sum(run.solved for run in training_runs)
             ends = f"with scores of {scores[0]:.4f} to {scores[-1]:.4f}"
-            text = f"{solved} of {len(trained)} runs solved it, {ends}"
+            text = f"{solved_count} of {len(training_runs)} runs solved it, {ends}"
             return "learned" if is_learned else "not learned", "trained", text
         if judgement.best is None:
             return "not known", "not known", f"no proof, weights or runs are known{self.problem}"
@@ -224,6 +226,7 @@ class _ModelInFormat(torch.nn.Module):
 
     def forward(self, inputs: Any, present: Any, last: int) -> Any:
         """Return the answers of the model, as float32."""
+        # Whole numbers are indices of tokens, which no format rounds.
         inputs = inputs.to(self.dtype) if inputs.is_floating_point() else inputs
         answers, state = self.model(inputs, present, last=last)
         return answers.float(), state

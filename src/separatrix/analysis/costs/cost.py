@@ -103,10 +103,12 @@ def find_disagreement(mechanism: Mechanism) -> str | None:
     outputs, reference = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
     if isinstance(mechanism, RecurrentMechanism):
         outputs.append(mechanism.chunked(q, k, v, CHECK_CHUNK)[0])
+    # The floor keeps outputs that are all 0 from dividing by 0.
     scale = reference.abs().max().clamp_min(1e-300)
     error = float(torch.stack([(output - reference).abs().max() / scale for output in outputs]).max())
     if math.isnan(error):
         return "it returns numbers that are not finite"
+    # Both forms compute in float64, where rounding stays far below 1e-9.
     return None if error <= 1e-9 else f"the fast form is off by {error:.2g} of the definition"
 
 
@@ -156,6 +158,7 @@ def count_operations(mechanism: Mechanism, lengths: Sequence[int], width: int = 
     causal = is_measured_causal(mechanism)
     flops, heads = {}, mechanism.fixed_heads or 1
     for length in lengths:
+        # The count depends on shapes alone, so long inputs need neither time nor memory.
         with FakeTensorMode() if length > MAX_COMPUTED_LENGTH else nullcontext():
             tokens = draw_tokens(length, mechanism.fixed_width or width, heads=heads)
             flops[length] = _count_flops(partial(mechanism, *tokens, causal=causal))
@@ -176,4 +179,5 @@ def _median_seconds(run: Callable[[], object]) -> float:
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
+    # The median: a single interruption by another process does not change it.
     return statistics.median(times)

@@ -100,26 +100,26 @@ class Scores:
             yield Evidence(EvidenceKind.FLOOR, self.shortcut, self.question)
         if self.expressible is not None:
             yield Evidence(EvidenceKind.WITNESS, self.expressible, self.question)
-        trained = self.trained if self.best_trained is None else self.best_trained
-        if trained is not None:
-            yield Evidence(EvidenceKind.TRAINED, trained, self.question, solved=self.solved.count > 0)
+        score = self.trained if self.best_trained is None else self.best_trained
+        if score is not None:
+            yield Evidence(EvidenceKind.TRAINED, score, self.question, solved=self.solved.count > 0)
 
 
 def describe_scores(scores: Scores) -> tuple[TrainingWord, str]:
     """Return the conclusion about a mechanism, and a sentence with the reason."""
-    solved, weights = scores.solved, scores.expressible
+    solved_share, weights = scores.solved, scores.expressible
     goal = Goal(scores.ceiling, scores.tolerance, scores.sign)
     judgement = conclude(scores.question, goal, scores.evidence())
     # The order matters: contradictory evidence supports no other conclusion, and a proof outranks runs.
     if judgement.conclusion is Conclusion.CONTRADICTION:
         return TrainingWord.CONTRADICTION, f"contradiction: {judgement.complaint.rstrip('.')}"
     if judgement.conclusion is Conclusion.CANNOT and scores.proved is not None:
-        bound = f"{'at most' if scores.sign > 0 else 'at best'} {scores.proved.score:.4f}"
-        reached = _describe_reached(scores, scores.proved)
-        return TrainingWord.CANNOT, f"cannot: {bound} is proved for {scores.proved.models}; {reached}"
-    runs = f"{solved.count} of {solved.of} seeds solved it"
-    if solved.count:
-        scope = "" if solved.count == solved.of else " on some seeds"
+        limit = f"{'at most' if scores.sign > 0 else 'at best'} {scores.proved.score:.4f}"
+        reached_text = _describe_reached(scores, scores.proved)
+        return TrainingWord.CANNOT, f"cannot: {limit} is proved for {scores.proved.models}; {reached_text}"
+    runs = f"{solved_share.count} of {solved_share.of} seeds solved it"
+    if solved_share.count:
+        scope = "" if solved_share.count == solved_share.of else " on some seeds"
         return TrainingWord.LEARNS, f"can, and learns it{scope}: {runs}"
     if weights is not None and judgement.conclusion is Conclusion.CAN:
         return TrainingWord.NOT_LEARNED, f"can ({weights:.4f} by {scores.weights}); {scores.training}"
@@ -139,11 +139,11 @@ def _describe_beside_floor(scores: Scores, floor: float) -> str:
     return f"{scores.training}, {shortcut}: this says nothing about the mechanism"
 
 
-def _describe_reached(scores: Scores, proved: ProvedCeiling) -> str:
+def _describe_reached(scores: Scores, ceiling: ProvedCeiling) -> str:
     """Describe whether training reached the proved ceiling."""
-    if scores.reaches(scores.trained, proved.score):
+    if scores.reaches(scores.trained, ceiling.score):
         return f"training reached this ceiling: {scores.trained:.4f}"
-    if scores.reaches(scores.expressible, proved.score):
+    if scores.reaches(scores.expressible, ceiling.score):
         return f"{scores.weights} reach {scores.expressible:.4f}, but {scores.training}"
     return f"{scores.training}; whether it can do better is unknown"
 

@@ -63,8 +63,8 @@ class SeedSummary(Document):
         rank = median_rank(len(self.scores))
         if not rank:
             return None
-        ordered = sorted(self.scores)
-        return ordered[rank - 1], ordered[-rank]
+        ascending_scores = sorted(self.scores)
+        return ascending_scores[rank - 1], ascending_scores[-rank]
 
 
 def median_rank(count: int) -> int:
@@ -73,6 +73,7 @@ def median_rank(count: int) -> int:
     >>> [median_rank(count) for count in (2, 5, 6, 8, 9, 20)]
     [0, 0, 1, 1, 2, 6]
     """
+    # Of the 2^count ways in which scores lie below or above the median, `below` leave it at either side.
     rank, below = 0, 0
     while 2 * (below + math.comb(count, rank)) <= SIGNIFICANCE * 2**count:
         below += math.comb(count, rank)
@@ -172,6 +173,7 @@ def sign_flip_p(gaps: Sequence[float]) -> float:
         return float(np.mean(np.abs(sums) >= observed_sum))
     generator = np.random.default_rng(0)
     extreme = 1  # the observed signs count as one of the draws
+    # In parts, so that the matrix of signs stays small.
     for _ in range(100):
         signs = generator.integers(2, size=(DRAWN_FLIPS // 100, len(values))) * 2 - 1
         extreme += int(np.sum(np.abs(signs @ values) >= observed_sum))
@@ -187,6 +189,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted_values, highest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
+        # A larger p-value must not become smaller than the one before it.
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted_values[index] = highest
     return adjusted_values

@@ -22,11 +22,11 @@ def householder_factors(n: int = 5) -> float:
 
 
 def _count_cycles(permutation: tuple[int, ...]) -> int:
-    visited, count = set[int](), 0
+    visited_points, count = set[int](), 0
     for start in range(len(permutation)):
-        count += start not in visited
-        while start not in visited:
-            visited.add(start)
+        count += start not in visited_points
+        while start not in visited_points:
+            visited_points.add(start)
             start = permutation[start]
     return count
 

@@ -28,21 +28,19 @@ class ExpectedTime:
     seconds: Mapping[str, float]
     """The seconds of one run to its last step on one core, by mechanism, without those that cannot run."""
 
-    @property
-    def core_seconds(self) -> float:
-        """The time of all runs one after the other; runs that solve the task end earlier."""
-        return self.runs * sum(self.seconds.values())
-
     def with_processes(self, workers: int | None) -> float:
-        """Return the seconds on this many processes; None for one per core."""
-        return self.core_seconds / (workers or cpu_count() or 1)
+        """Return the seconds of all runs on this many processes; None for one per core.
+
+        Runs that solve the task end earlier.
+        """
+        return self.runs * sum(self.seconds.values()) / (workers or cpu_count() or 1)
 
 
 def expect_time(experiment: Experiment) -> ExpectedTime:
     """Time a few steps of each mechanism and extrapolate to all runs of an experiment."""
     rates = len(experiment.setting.grid)
-    tuned = experiment.tuned if experiment.task.name in WITNESSES else 0
-    runs = (rates * experiment.pilots if rates > 1 else 0) + len(experiment.seeds) + tuned
+    tuned_runs = experiment.tuned if experiment.task.name in WITNESSES else 0
+    runs = (rates * experiment.pilots if rates > 1 else 0) + len(experiment.seeds) + tuned_runs
     seconds = dict[str, float]()
     for mechanism in experiment.mechanisms:
         try:

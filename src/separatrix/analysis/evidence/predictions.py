@@ -74,11 +74,12 @@ class Prediction(Document):
     def interval(self) -> tuple[float, float] | None:
         """About 95 %: Fisher's z, with the variance of Bonett and Wright for ranks; None at equal ranks."""
         r = self.correlation
+        # At equal ranks atanh is infinite.
         if r is None or abs(r) > 1 - 1e-9:
             return None
         quantile = float(scipy.special.ndtri((1 + CONFIDENCE) / 2))
-        half = quantile * math.sqrt((1 + r * r / 2) / (len(self.pairs) - 3))
-        return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+        reach = quantile * math.sqrt((1 + r * r / 2) / (len(self.pairs) - 3))
+        return math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)
 
 
 Predict = Callable[[TrainingResult, MechanismEvidence, float], tuple[float, list[str]] | None]
@@ -109,48 +110,48 @@ def _collect(name: str, meaning: str, results: Sequence[TrainingResult], predict
             key = result.label, evidence.mechanism
             if evidence.trained is None or key in pairs:
                 continue
-            trained = result.task.metric.sign * evidence.trained.median
-            prediction = predict(result, evidence, trained)
-            pairs[key] = None if prediction is None else PredictedScore(*key, prediction[0], trained)
+            trained_score = result.task.metric.sign * evidence.trained.median
+            prediction = predict(result, evidence, trained_score)
+            pairs[key] = None if prediction is None else PredictedScore(*key, prediction[0], trained_score)
             misses += [] if prediction is None else prediction[1]
     return Prediction(name, meaning, tuple(filter(None, pairs.values())), tuple(misses))
 
 
 def _predict_by_ceiling(
-    result: TrainingResult, evidence: MechanismEvidence, trained: float
+    result: TrainingResult, evidence: MechanismEvidence, trained_score: float
 ) -> tuple[float, list[str]] | None:
     if evidence.proved is None:
         return None
     ceiling, sign = evidence.proved.score, result.task.metric.sign
     name, misses = f"{evidence.mechanism} on {result.label}", []
-    if trained < sign * ceiling - SAMPLING_SLACK:
-        misses.append(f"{name} stays below its ceiling: {sign * trained:.4f}, not {ceiling:.4f}")
+    if trained_score < sign * ceiling - SAMPLING_SLACK:
+        misses.append(f"{name} stays below its ceiling: {sign * trained_score:.4f}, not {ceiling:.4f}")
     if evidence.word is TrainingWord.CONTRADICTION:
         misses.append(f"{name}: {evidence.sentence}")
     return sign * ceiling, misses
 
 
 def _predict_by_construction(
-    result: TrainingResult, evidence: MechanismEvidence, trained: float
+    result: TrainingResult, evidence: MechanismEvidence, trained_score: float
 ) -> tuple[float, list[str]] | None:
     if result.task.name not in SIMILAR_CONSTRUCTIONS:
         return None
     construction, parameters = SIMILAR_CONSTRUCTIONS[result.task.name]
     point = {**construction_named(construction).example, **parameters(result.task.parameters)}
     try:
-        predicted = verdict(construction, evidence.mechanism, point).outcome.distinguish
+        chance = verdict(construction, evidence.mechanism, point).outcome.distinguish
     except SeparatrixError:
         return None  # no engine answers
     share = _share_of_gap(result, evidence)
-    if abs(predicted - share) <= 0.5:
-        return predicted, []
-    word = "tells them apart" if predicted > 0.5 else "is blind"
+    if abs(chance - share) <= 0.5:
+        return chance, []
+    word = "tells them apart" if chance > 0.5 else "is blind"
     outcome = f"trained on {result.label} it gets {share:.0%} of the way from floor to ceiling"
-    return predicted, [f"{evidence.mechanism}: on {construction} it {word}, {outcome}"]
+    return chance, [f"{evidence.mechanism}: on {construction} it {word}, {outcome}"]
 
 
 def _predict_by_state(
-    result: TrainingResult, evidence: MechanismEvidence, trained: float
+    result: TrainingResult, evidence: MechanismEvidence, trained_score: float
 ) -> tuple[float, list[str]] | None:
     # Where a proof says "cannot", no state would be enough.
     if result.task.name != "mqar" or evidence.state_bytes is None or evidence.proved is not None:

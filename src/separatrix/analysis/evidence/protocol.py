@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from statistics import fmean, median
 
 from separatrix.analysis.evidence.conclusions import Scores, best_score, describe_scores
 from separatrix.analysis.evidence.estimates import SeedSummary, compare_pairs
-from separatrix.analysis.evidence.runs import StoredRow, TrainingSession, open_session
+from separatrix.analysis.evidence.runs import StoredRow, TrainingSession, open_session, read_curve
 from separatrix.analysis.evidence.training_result import (
     Curve,
     MechanismEvidence,
@@ -209,8 +210,8 @@ def compute_bounds(experiment: Experiment) -> Bounds:
         with one_thread():
             model = build_witness(task, mechanism, setting)
             witnesses[mechanism.spelled] = None if model is None else score_model(model, task, samples)
-        proved = None if isinstance(task, RealTask) else task.proved_ceiling(mechanism, setting)
-        margins[mechanism.spelled] = None if proved is None else task.proof_margin(proved, samples)
+        proof = None if isinstance(task, RealTask) else task.proved_ceiling(mechanism, setting)
+        margins[mechanism.spelled] = None if proof is None else task.proof_margin(proof, samples)
     ceiling = task.ceiling(samples)
     if isinstance(task, RealTask):
         return Bounds(ceiling, UNMEASURED, witnesses, margins)
@@ -284,12 +285,12 @@ def _plan_runs(
     plan = dict[str, _PlannedRuns]()
     for mechanism in experiment.mechanisms:
         rate = choose_rate(pilots[mechanism.spelled], experiment.task)
-        tuned = experiment.tuned if bounds.witnesses[mechanism.spelled] is not None else 0
+        tuned_count = experiment.tuned if bounds.witnesses[mechanism.spelled] is not None else 0
         plan[mechanism.spelled] = _PlannedRuns(
             [experiment.run(mechanism, rate, seed) for seed in experiment.seeds],
             [
                 experiment.run(mechanism, rate, FIRST_TUNED_SEED + seed, start=NEAR_WITNESS)
-                for seed in range(tuned)
+                for seed in range(tuned_count)
             ],
         )
     return plan
@@ -311,7 +312,7 @@ def _collect_evidence(
             pilots[mechanism.spelled],
             {work.seed: rows[work.id] for work in plan[mechanism.spelled].fresh},
             [rows[work.id] for work in plan[mechanism.spelled].tuned],
-            session.read_curve,
+            partial(read_curve, session.store),
         )
         for mechanism in experiment.mechanisms
     )
@@ -337,21 +338,21 @@ def build_evidence(
     pilots: Pilots,
     fresh: Mapping[int, StoredRow],
     from_witness: Sequence[StoredRow],
-    read_curve: Callable[[str], Curve],
+    curve_of: Callable[[str], Curve],
 ) -> MechanismEvidence:
     """Return everything about one mechanism, with the conclusion.
 
     `fresh` are the stored runs that count, by seed; `from_witness` those from hand-written weights with
-    noise; `read_curve` returns the curve of a run by its identity.
+    noise; `curve_of` returns the curve of a run by its identity.
     """
     task, setting, sign = experiment.task, experiment.setting, experiment.task.metric.sign
     witness, ceiling = bounds.witnesses[mechanism.spelled], bounds.ceiling
-    tuned = [row for row in from_witness if row["status"] == CellStatus.DONE]
-    finished = {seed: row for seed, row in fresh.items() if row["status"] == CellStatus.DONE}
-    runs = tuple(_build_run(task, seed, row, read_curve) for seed, row in finished.items())
-    failed = tuple(str(row["message"]) for row in fresh.values() if row["status"] != CellStatus.DONE)
+    tuned_rows = [row for row in from_witness if row["status"] == CellStatus.DONE]
+    finished_rows = {seed: row for seed, row in fresh.items() if row["status"] == CellStatus.DONE}
+    runs = tuple(_build_run(task, seed, row, curve_of) for seed, row in finished_rows.items())
+    errors = tuple(str(row["message"]) for row in fresh.values() if row["status"] != CellStatus.DONE)
     # Selected by validation: the best test score of several runs would favour lucky ones.
-    best_tuned = max(tuned, key=lambda row: sign * row["validation_score"], default=None)
+    best_tuned = max(tuned_rows, key=lambda row: sign * row["validation_score"], default=None)
     improvements = [measure_late_improvement(run.curve, sign) for run in runs]
     scores = Scores(
         sign=sign,
@@ -360,7 +361,7 @@ def build_evidence(
         proved=task.proved_ceiling(mechanism, setting),
         witness=witness,
         trained=SeedSummary([run.score for run in runs]).median if runs else None,
-        solved=count_solved(runs, failed),
+        solved=count_solved(runs, errors),
         floor=None if ceiling.exact else bounds.floor.score,
         margin=bounds.margins.get(mechanism.spelled),
         shortcut=bounds.floor.score if bounds.floor.universal else None,
@@ -370,27 +371,27 @@ def build_evidence(
         is_improving=bool(improvements) and median(improvements) > task.tolerance,
     )
     word, sentence = describe_scores(scores)
-    sizes: StoredRow = next(iter(finished.values()), {})
+    sizes: StoredRow = next(iter(finished_rows.values()), {})
     return MechanismEvidence(
         mechanism=mechanism.spelled,
         setting=setting,
         proved=scores.proved,
         witness=witness,
         tuned_witness=scores.tuned,
-        tuned_seeds=tuple(float(row["score"]) for row in tuned),
+        tuned_seeds=tuple(float(row["score"]) for row in tuned_rows),
         pilots=pilots,
         lr=choose_rate(pilots, task),
         lr_window=tuple(rates_near_best(pilots, sign, task.tolerance)),
         runs=runs,
         parameters=sizes.get("weight_count"),
         state_bytes=sizes.get("state_bytes"),
-        failed=failed,
+        failed=errors,
         word=word,
         sentence=sentence,
     )
 
 
-def _build_run(task: Task, seed: int, row: StoredRow, read_curve: Callable[[str], Curve]) -> SeedRun:
+def _build_run(task: Task, seed: int, row: StoredRow, curve_of: Callable[[str], Curve]) -> SeedRun:
     """Return a finished run from its row; a diverged run is scored with its last weights."""
     return SeedRun(
         seed=seed,
@@ -399,6 +400,6 @@ def _build_run(task: Task, seed: int, row: StoredRow, read_curve: Callable[[str]
         solved_at=row.get("solved_at"),
         diverged_at=row.get("diverged_at"),
         seconds=float(row["seconds"]),
-        curve=read_curve(row["id"]),
+        curve=curve_of(row["id"]),
         further={n: float(row[f"{SCORE_AT}{n}"]) for n in task.further_tasks()},
     )

@@ -70,6 +70,7 @@ def read_printed(digits: str) -> tuple[float, float]:
 def _read_entries(text: str) -> Iterator[PublishedNumber]:
     for group in tomllib.loads(text)["group"]:
         for entry in group.pop("entry"):
+            # What a group says holds for its entries, unless they say otherwise.
             values = {**group, **entry}
             if "printed" in values:
                 values["value"], values["accuracy"] = read_printed(values.pop("printed"))
@@ -185,25 +186,23 @@ def judge_agreement(
     if distance <= 0:
         return Agreement.AGREES, "it lies in our interval"
     if distance <= entry.accuracy + ROUNDING:
-        return (
-            Agreement.AGREES,
-            f"it is {distance:.2g} from ours, and may itself be off by {entry.accuracy:g}",
-        )
+        reason = f"it is {distance:.2g} from ours, and may itself be off by {entry.accuracy:g}"
+        return Agreement.AGREES, reason
     return Agreement.DIFFERS, f"it is {distance:.2g} from our interval; {entry.differs}".strip("; ")
 
 
 def build_reproduction(
     entry: PublishedNumber,
     ours: OurNumber | None,
-    errors: Sequence[str] = (),
-    parameters: Mapping[str, object] | None = None,
-    changes: str = "",
+    errors: Sequence[str],
+    parameters: Mapping[str, object],
+    changes: str,
 ) -> ReproducedNumber:
     """Put a published number beside ours; `errors` are those of failed runs."""
     verdict, reason = judge_agreement(entry, ours, changes and f"asked with {changes}")
     if errors:
         reason = errors[0] if ours is None else f"{reason}; {len(errors)} failed: {errors[0]}"
-    words = "".join(f" {name}={value}" for name, value in (parameters or {}).items())
+    words = "".join(f" {name}={value}" for name, value in parameters.items())
     return ReproducedNumber(
         name=entry.name,
         source=entry.source,

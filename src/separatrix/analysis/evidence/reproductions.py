@@ -88,7 +88,7 @@ def compare_entry(
     """Put a published number beside the result of its experiment, or beside its computation."""
     if not entry.learn:
         our_number = None if entry.compute is None else OurNumber(entry.compute())
-        return build_reproduction(entry, our_number, parameters=parameters)
+        return build_reproduction(entry, our_number, (), parameters, "")
     changes = ", ".join(f"{name}={value}" for name, value in parameters.items() if name not in SAME_QUESTION)
     result = results[entry.learn]
     if isinstance(result, UsageError):

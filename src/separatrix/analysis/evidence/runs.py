@@ -48,6 +48,7 @@ class TrainingSession:
         self.requested.extend(items)
         sweep = self._run(WorkList(name, tuple(items), "\n".join(map(str, works))))
         rows = dict[str, StoredRow]()
+        # Training runs and floors have different columns, so each kind is read as a table of its own.
         for kind in dict.fromkeys(work.kind for work in works):
             stored_rows = frame(self.store, read_filter({}, kind=kind), sweep).iter_rows(named=True)
             rows |= {row["id"]: row for row in stored_rows}
@@ -55,6 +56,7 @@ class TrainingSession:
 
     def keep_as_sweep(self, name: str, text: str) -> None:
         """Keep all work so far as one sweep, for `results` and `report`."""
+        # All of it is stored by now, so this computes nothing.
         self._run(WorkList(name, tuple(self.requested), text))
 
     def _run(self, plan: WorkList) -> int | None:
@@ -64,10 +66,6 @@ class TrainingSession:
             count = f"{progress.finished} of {progress.total} runs"
             raise Stopped(f"stopped after {count}; the same command goes on from there")
         return progress.number
-
-    def read_curve(self, run: str) -> Curve:
-        """Return the scores of a run on the validation samples, by step."""
-        return read_curve(self.store, run)
 
 
 @contextmanager

@@ -33,9 +33,8 @@ from separatrix.analysis.evidence.published import PUBLISHED, ReproductionLedger
 from separatrix.analysis.evidence.reproductions import compare_entry
 from separatrix.analysis.evidence.runs import StoredRow, read_curve
 from separatrix.analysis.evidence.training_result import TrainingResult
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, UsageError
 from separatrix.core.numbers import format_exact, parse_exact
-from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.sweeps.store import CellStatus, Store, select_cells
 from separatrix.sweeps.store.filters import read_filter
@@ -222,11 +221,9 @@ def _build_results(
     for name, mechanism in mechanisms.items():
         runs = [run for run in experiment_runs.runs[name] if run.purpose == TEST]
         fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
-        tuned = [run.row for run in runs if run.start == NEAR_WITNESS]
-        curves = partial(read_curve, store)
-        evidence.append(
-            build_evidence(experiment, mechanism, bounds, experiment_runs.pilots[name], fresh, tuned, curves)
-        )
+        tuned_rows = [run.row for run in runs if run.start == NEAR_WITNESS]
+        pilots, curve_of = experiment_runs.pilots[name], partial(read_curve, store)
+        evidence.append(build_evidence(experiment, mechanism, bounds, pilots, fresh, tuned_rows, curve_of))
     return [build_result(experiment, bounds, tuple(evidence))]
 
 
@@ -272,7 +269,7 @@ def _read_floor(store: Store, experiment: Experiment, bounds: Bounds) -> Bounds:
 
 def stored_predictions(store: Store, load: Load, say: Say = lambda _: None) -> tuple[Prediction, ...]:
     """Return the prediction ledger over all stored runs of all tasks."""
-    tasks = [stored.task for stored in count_stored_tasks(store) if stored.task in {**TASKS, **REAL_TASKS}]
+    tasks = [row.task for row in count_stored_tasks(store) if row.task in {**TASKS, **REAL_TASKS}]
     results = [result for task in tasks for result in read_training(store, task, load, say).results]
     say("comparing exact predictions with them")
     return check_predictions(results)
@@ -280,15 +277,15 @@ def stored_predictions(store: Store, load: Load, say: Say = lambda _: None) -> t
 
 def stored_reproductions(store: Store | None, load: Load, say: Say = lambda _: None) -> ReproductionLedger:
     """Return the reproduction ledger; a number whose runs are not stored has no verdict."""
-    tasks = set() if store is None else {stored.task for stored in count_stored_tasks(store)}
+    tasks = set() if store is None else {row.task for row in count_stored_tasks(store)}
     training = dict[str, tuple[TrainingResult, ...]]()
     results = dict[str, TrainingResult | UsageError]()
     for command in dict.fromkeys(entry.learn for entry in PUBLISHED if entry.learn):
         task = command.split()[0]
         if store is not None and task in tasks and task not in training:
             training[task] = read_training(store, task, load, say).results
-        stored = _find_result(read_command(command), training.get(task, ()))
-        results[command] = stored or UsageError(NOT_STORED)
+        result = _find_result(read_command(command), training.get(task, ()))
+        results[command] = result or UsageError(NOT_STORED)
     say("computing numbers that need no training")
     return ReproductionLedger(tuple(compare_entry(entry, results, {}) for entry in PUBLISHED))
 

@@ -224,14 +224,14 @@ class TrainingResult(Result):
         columns = ("mechanism", "proved_ceiling", "witness", "tuned_witness", "parameters", "state_bytes")
         rows = []
         for evidence in self.mechanisms:
-            trained = evidence.trained
-            low, high = (None, None) if trained is None else trained.interval or (None, None)
+            summary = evidence.trained
+            low, high = (None, None) if summary is None else summary.interval or (None, None)
             rows.append(
                 {
                     "task": self.task.name,
                     **{column: getattr(evidence, column) for column in columns},
-                    "mean": None if trained is None else trained.mean,
-                    "median": None if trained is None else trained.median,
+                    "mean": None if summary is None else summary.mean,
+                    "median": None if summary is None else summary.median,
                     "low": low,
                     "high": high,
                     "solved": evidence.solved.count,
@@ -276,9 +276,9 @@ class ReportPart(Document):
         )
 
 
-def count_solved(runs: Sequence[SeedRun], failed: Sequence[str]) -> SeedShare:
+def count_solved(runs: Sequence[SeedRun], errors: Sequence[str]) -> SeedShare:
     """Return how many of all runs, failed ones included, solved the task."""
-    return SeedShare(sum(run.solved_at is not None for run in runs), len(runs) + len(failed))
+    return SeedShare(sum(run.solved_at is not None for run in runs), len(runs) + len(errors))
 
 
 def rates_near_best(pilots: Mapping[Fraction, float | None], sign: int, tolerance: float) -> list[Fraction]:

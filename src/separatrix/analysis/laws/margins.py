@@ -80,16 +80,6 @@ def _closed_margin(construction: Construction, mechanism: Mechanism) -> OutputMa
     return _float_margin(outcome.v0, outcome.v1, "closed")
 
 
-def _grouped_margin(construction: Construction, mechanism: Mechanism) -> OutputMargin:
-    tokens = counted_tokens(construction, mechanism, torch.float64, columns=1)
-    return _least_margin(construction, mechanism, "grouped", tokens)
-
-
-def _dense_margin(construction: Construction, mechanism: Mechanism) -> OutputMargin:
-    tokens = literal_tokens(construction, mechanism, torch.float64)
-    return _least_margin(construction, mechanism, "dense", tokens)
-
-
 def _least_margin(
     construction: Construction, mechanism: Mechanism, engine: str, tokens: TokensAt
 ) -> OutputMargin:
@@ -114,8 +104,12 @@ def _float_margin(v0: float, v1: float, engine: str) -> OutputMargin:
 
 MARGINS: dict[str, Callable[[Construction, Mechanism], OutputMargin]] = {
     "certified": _certified_margin,
-    "grouped": _grouped_margin,
-    "dense": _dense_margin,
+    "grouped": lambda point, mechanism: _least_margin(
+        point, mechanism, "grouped", counted_tokens(point, mechanism, torch.float64, columns=1)
+    ),
+    "dense": lambda point, mechanism: _least_margin(
+        point, mechanism, "dense", literal_tokens(point, mechanism, torch.float64)
+    ),
     "closed": _closed_margin,
 }
 """The margin by each engine, in the order in which `auto` tries them."""

@@ -71,6 +71,7 @@ class _Polynomial:
     """A polynomial in log x, by weighted least squares."""
 
     def __init__(self, across: Array, up: Array, weights: Array, degree: int) -> None:
+        # About its weighted mean log x is uncorrelated with the level, and the centre lies on the line.
         middle = float(np.average(across, weights=weights))
         columns = np.vander(across - middle, degree + 1, increasing=True)
         self.covariance: Array = np.linalg.inv(columns.T @ (weights[:, None] * columns))
@@ -86,6 +87,7 @@ def _test_by_scatter(line: float, parabola: float, points: int) -> tuple[str, fl
         return "", None
     if line <= points * ROUNDING**2:
         return "a straight line but for rounding", 1.0
+    # A parabola through every value leaves no squares: the ratio is then huge, not undefined.
     ratio = (line - parabola) / max(parabola / freedom, 1e-300)
     p = float(scipy.stats.f.sf(ratio, 1, freedom))
     return f"F-test of a quadratic term, F(1, {freedom}) = {ratio:.3g}", p
@@ -115,4 +117,5 @@ def _aic(name: str, x: Sequence[float], y: Sequence[float], weights: Array, has_
     if not (np.isfinite(predictions).all() and (predictions > 0).all()):
         return math.inf
     squares = float((weights * (np.log(np.asarray(y, dtype=float)) - np.log(predictions)) ** 2).sum())
+    # Noise of known size enters the likelihood as it is; of unknown size it is estimated from the squares.
     return squares if has_sd else len(predictions) * math.log(max(squares, 1e-300))

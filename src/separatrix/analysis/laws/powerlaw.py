@@ -81,6 +81,7 @@ def find_better_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
     if power_error <= NEGLIGIBLE_ERROR:
         return None
     errors = {name: largest_error(name, x, y) for name in RIVALS}
+    # Below the negligible error rounding would decide: the first of the forms is as good as the others.
     name = min(errors, key=lambda name: max(errors[name], NEGLIGIBLE_ERROR))
     if errors[name] > min(MAX_FORM_ERROR, power_error / MIN_IMPROVEMENT):
         return None
@@ -109,11 +110,13 @@ def largest_error(name: str, x: Sequence[float], y: Sequence[float]) -> float:
 
 def predict(name: str, x: Sequence[float], y: Sequence[float], weights: Array | None = None) -> Array:
     """Return the values of the form with the best constants; not finite where it is undefined."""
+    # The logarithm of log x exists beyond x = 1 only.
     if name == "power of log" and min(x) <= 1:
         return np.full(len(x), math.inf)
     across, _ = _straight_axes(name, x, y)
     constant, rate = _fit_constants(name, x, y, weights)
     line: Array = constant + rate * across
+    # An exponential that overflows is an infinite error, so that the form is not chosen.
     with np.errstate(over="ignore"):
         return line if name == "logarithm" else np.exp(line)
 
@@ -218,11 +221,13 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     knots = _choose_knots(across)
     steps = np.diff(across[knots])
     slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
+    # Both ends of a step may be off by the accuracy, which changes the slope by twice as much over the step.
     unsure = min(ROUNDING + 2 * accuracy / float(steps.min()), STEADY)
     end = _find_limit(across[knots], slopes, unsure)
     rival = find_better_form(x, y) or (find_late_form(x, y) if end is None or end.is_open else None)
     local = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
     if end is None or end.is_open or rival is not None:
+        # The last decade, or at least the last two slopes.
         recent = slopes[-max(2, int((middles > across[-1] - math.log(10)).sum())) :]
         return Law(
             float(slopes[-1]),

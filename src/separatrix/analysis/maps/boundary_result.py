@@ -339,7 +339,7 @@ class BoundaryCurve(Result):
         rounding = f"n is rounded to a multiple of {self.question.kind.step_name}:"
         pairs = [(point.asked, point.value) for point in self.curve if point.asked != point.value]
         if pairs:
-            texts = [f"{format_exact(n)} to {format_exact(used)}" for n, used in pairs[:MAX_LISTED_LENGTHS]]
+            texts = [" to ".join(map(format_exact, pair)) for pair in pairs[:MAX_LISTED_LENGTHS]]
             more = f" and {len(pairs) - MAX_LISTED_LENGTHS} more" if len(pairs) > MAX_LISTED_LENGTHS else ""
             return f"{rounding} {', '.join(texts)}{more}."
         return f"{rounding} see the column n used." if self.lengths_differ else ""

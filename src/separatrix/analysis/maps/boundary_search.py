@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -91,19 +92,11 @@ class LevelReader:
         for (value, point), (p, low, high) in zip(points.items(), probabilities, strict=True):
             side = _strict_side(float(low), float(high), self.settings.level)
             reading = LevelReading(value, float(p), side, n=point.n)
-            readings.append(self._prove_undecided(reading) if side is None else reading)
+            if side is None and self.settings.can_prove:  # too close for floats: fractions may decide
+                with suppress(EngineRefusal):
+                    reading = self.read_by("certified", value)
+            readings.append(reading)
         return readings
-
-    def _prove_undecided(self, reading: LevelReading) -> LevelReading:
-        """Decide a reading that is too close for floats by fractions, if they are allowed and feasible."""
-        try:
-            return self.prove(reading) if self.settings.can_prove else reading
-        except EngineRefusal:
-            return reading
-
-    def prove(self, reading: LevelReading) -> LevelReading:
-        """Read the same value by exact fractions."""
-        return self.read_by("certified", reading.value)
 
     def read_by(self, engine: str, value: Number) -> LevelReading:
         """Read P at one value by one engine."""
@@ -301,7 +294,10 @@ def _prove_change(reader: LevelReader, change: SideChange) -> SideChange:
     if not reader.settings.can_prove:
         return change
     try:
-        lo, hi = (reading if reading.is_certified else reader.prove(reading) for reading in change)
+        lo, hi = (
+            reading if reading.is_certified else reader.read_by("certified", reading.value)
+            for reading in change
+        )
     except EngineRefusal:
         if ENGINES[reader.settings.engine].proves:  # a proof was asked for
             raise
@@ -323,10 +319,10 @@ def _arrange(
     A change from one strict side to the other is a crossing. Changes to and from "equal" bound a plateau,
     which belongs to a crossing if P is on different sides before and after it.
     """
-    decided = [reading for reading in readings if reading.side is not None]
+    decided_readings = [reading for reading in readings if reading.side is not None]
     crossings, plateaus = list[Crossing](), list[Plateau]()
     previous: LevelReading | None = None
-    first = decided[0] if decided and decided[0].side == 0 else None
+    first = decided_readings[0] if decided_readings and decided_readings[0].side == 0 else None
     for lo, hi in changes:
         if first is not None:
             plateau = Plateau(first, lo, previous, hi)
@@ -339,7 +335,7 @@ def _arrange(
         if hi.side == 0:
             previous, first = lo, hi
     if first is not None:
-        plateaus.append(Plateau(first, decided[-1], previous, None))
+        plateaus.append(Plateau(first, decided_readings[-1], previous, None))
     return tuple(crossings), tuple(plateaus)
 
 
@@ -373,6 +369,7 @@ def _prove_completeness(
     if reader.name != "m" or any(reading.side in (None, 0) for reading in readings):
         return ""
     grids = reader.evaluate_closed(reader.points(values))
+    # The rule takes one s and one q: p0 and P(fires on D1 only) must not change with m.
     if grids is None or any(np.ptp(grid.p0) > 0 or np.ptp(grid.only) > 0 for grid in grids):
         return ""
     start, stop = readings[0].side, readings[-1].side

@@ -111,14 +111,9 @@ class PlaneGrid:
                 yield (row, ALL), {y.name: value}, Grid(constants, (across,))
 
     @property
-    def has_rounded_lengths(self) -> bool:
-        """Whether some n is not the one asked for."""
-        return self.n is not None and self.n_asked is not None and bool((self.n != self.n_asked).any())
-
-    @property
     def length_remark(self) -> str:
         """A sentence on n that were rounded to admissible values; empty if none was."""
-        if self.n is None or self.n_asked is None or not self.has_rounded_lengths:
+        if self.n is None or self.n_asked is None or not (self.n != self.n_asked).any():
             return ""
         n_used, n_asked = np.broadcast_arrays(self.n, self.n_asked)
         changes = [(abs(u - a) / a, u, a) for u, a in zip(n_used.flat, n_asked.flat, strict=True) if u != a]
@@ -186,6 +181,7 @@ class Layer(Document):
 
     def extremes(self) -> Iterator[tuple[str, float, tuple[int, int]]]:
         """Yield the smallest and the largest value, each with the first cell that has it."""
+        # An infinite value would hide the largest finite one.
         finite = np.where(np.isfinite(self.values), self.values, math.nan)
         if not np.isnan(finite).all():
             for word, find in (("smallest", np.nanargmin), ("largest", np.nanargmax)):

@@ -180,12 +180,12 @@ def _evaluate_cells(
     outcomes.clear()
     refusals.clear()
     start, seconds = time.perf_counter(), 0.0
-    for done, cell in enumerate(cells, 1):
+    for cell_count, cell in enumerate(cells, 1):
         solve_cell(cell)
-        if done == len(first):
-            seconds = (time.perf_counter() - start) / done * rows * columns
-        if done >= len(first) and outcomes:
-            tell(Step(question.label, done, rows * columns, seconds))
+        if cell_count == len(first):
+            seconds = (time.perf_counter() - start) / cell_count * rows * columns
+        if cell_count >= len(first) and outcomes:
+            tell(Step(question.label, cell_count, rows * columns, seconds))
     if not outcomes:
         raise refusals[0]
     (name, evidence), _ = outcomes.most_common(1)[0]

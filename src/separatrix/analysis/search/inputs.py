@@ -58,6 +58,7 @@ class InputQuestion:
     def __init__(self, x: Mechanism, y: Mechanism, edit: str, way: str) -> None:
         self.x, self.y, self.edit, self.way = x, y, edit, way
         self.name = f"{edit} {way}"
+        # Where a mechanism takes no counts, every token is computed by itself: few of them are affordable.
         is_literal = not (x.takes_counts and y.takes_counts)
         self.counts = tuple(n for n in COUNTS[way] if not is_literal or n <= MOST_LITERAL)
 

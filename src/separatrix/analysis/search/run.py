@@ -98,7 +98,7 @@ def search(
     seed: int = 0,
     space: str = "inputs",
     study: Path | str | None = None,
-    tell: Tell = lambda done, total, what: None,
+    tell: Tell = lambda *_: None,
 ) -> Search:
     """Search for instances on which one mechanism tells the labels apart and another does not.
 
@@ -133,8 +133,8 @@ def search(
     path = None if study is None else Path(study)
     with closing(SearchLog(path, f"{x.spelled} over {y.spelled}, {space}, seed {seed}")) as log:
         trials = Trials(questions, log, seed)
-        interrupted, out_of_time = trials.run(budget, seconds, tell)
-        findings, interrupted = trials.build_findings(interrupted, tell)
+        was_interrupted, out_of_time = trials.run(budget, seconds, tell)
+        findings, was_interrupted = trials.build_findings(was_interrupted, tell)
     reasons = [reason for trial in log.trials if (reason := trial.user_attrs["failed"]) is not None]
     return Search(
         x=x,
@@ -147,7 +147,7 @@ def search(
         reason=reasons[0] if reasons else None,
         findings=_drop_duplicates(findings),
         unanswered=tuple(name for name in trials.questions if name not in trials.answers),
-        interrupted=interrupted,
+        interrupted=was_interrupted,
         out_of_time=out_of_time,
     )
 

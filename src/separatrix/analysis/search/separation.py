@@ -144,6 +144,7 @@ def _largest(numbers: list[Any]) -> Any:
         return max(abs(x) for x in numbers)
     if any(isinstance(x, float) for x in numbers):
         return max(abs(_to_float(x)) for x in numbers)
+    # Balls that overlap have no order, so the maximum of Python would be wrong.
     largest = arb(0)
     for x in numbers:
         largest = largest.max(abs(arb(x)))

@@ -23,10 +23,9 @@ from optuna.trial import FrozenTrial, create_trial
 from separatrix.analysis.search.inputs import InputFinding, InputQuestion
 from separatrix.analysis.search.points import PointFinding, PointQuestion
 from separatrix.analysis.search.separation import WORST
-from separatrix.core.errors import one_line
+from separatrix.core.errors import SeparatrixError, UsageError, one_line
 from separatrix.core.files.reading import read_whole
 from separatrix.core.files.writing import describe_write_errors, require_writable
-from separatrix.core.parameters import SeparatrixError, UsageError
 
 PREFIX = "separatrix search: "
 """The start of the study name in every log."""
@@ -216,8 +215,8 @@ class Trials:
 
     def _next_question(self) -> SearchQuestion:
         """Return the unanswered question with the fewest trials, the first of several."""
-        unanswered = (question for name, question in self.questions.items() if name not in self.answers)
-        return min(unanswered, key=lambda question: self.counts[question.name])
+        open_questions = (question for name, question in self.questions.items() if name not in self.answers)
+        return min(open_questions, key=lambda question: self.counts[question.name])
 
     def _try(self, question: SearchQuestion) -> None:
         study, number = self._studies[question.name], self.counts[question.name]
@@ -237,17 +236,17 @@ class Trials:
         self.log.add(record)
         self._take(record, candidate)
 
-    def build_findings(self, interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:
+    def build_findings(self, was_interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:
         """Return the findings, shrunk unless the search was or is now interrupted."""
         findings: list[SearchFinding] = []
         for index, (name, candidate) in enumerate(self.answers.items()):
             tell(index, len(self.answers), f"shrinking {name}")
             try:
-                findings.append(self.questions[name].build_finding(candidate, not interrupted))
+                findings.append(self.questions[name].build_finding(candidate, not was_interrupted))
             except KeyboardInterrupt:
-                interrupted = True
+                was_interrupted = True
                 findings.append(self.questions[name].build_finding(candidate, False))
-        return findings, interrupted
+        return findings, was_interrupted
 
 
 def _zero_choices(question: SearchQuestion) -> dict[str, int]:

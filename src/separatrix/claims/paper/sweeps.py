@@ -57,11 +57,11 @@ def _curves(cells: pl.DataFrame, parameter: str) -> pl.DataFrame:
     value = pl.col("parameters").str.json_path_match(f"$.{parameter}")
     engine, x, keys = pl.col("asked"), pl.col(parameter).cast(pl.Float64), ["mechanism", "value"]
     cells = cells.with_columns(value=value, x=x)
-    closed = cells.filter(engine == "closed").select(*keys, "x", pl.col(MEASURED).fill_null(math.nan))
+    closed_cells = cells.filter(engine == "closed").select(*keys, "x", pl.col(MEASURED).fill_null(math.nan))
     dense = cells.filter(engine == "dense").rename({"distinguish": "dense"})
     estimates = dense.select(*keys, *ESTIMATED, "draws", "seed", "confidence")
     # Several n of the plan may be moved to the same multiple of d-2, which gives equal cells.
-    curves = closed.unique(keys).join(estimates, on=keys, how="left")
+    curves = closed_cells.unique(keys).join(estimates, on=keys, how="left")
     return curves.sort(pl.col("mechanism").replace_strict(MECHANISMS, range(len(MECHANISMS))), "x")
 
 
