@@ -146,13 +146,13 @@ def _text(value: object) -> str:
 
 def _print_lattice(as_json: bool) -> None:
     """Print which mechanism equals which other one, and at which parameters; every line is a test."""
-    from separatrix.contract.lattice import shown
+    from separatrix.contract.lattice import list_special_cases
 
     if as_json:
-        print_json(shown())
+        print_json(list_special_cases())
         return
     table = new_table("this", "is", "causal", "tokens", "why", gap=1)
-    for row in shown():
+    for row in list_special_cases():
         table.add_row(*(escape(row[name]) for name in ("special", "general", "causal", "inputs", "why")))
     console().print(table)
 
