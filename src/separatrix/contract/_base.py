@@ -122,6 +122,7 @@ def run(name: str, mechanism: Mechanism) -> None:
     """Run one check with a fixed seed and with gradients on; torch's global generator is not changed."""
     with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), one_thread():
         torch.manual_seed(0)
+        # Mechanisms without extras would only repeat the same calls.
         for is_random in RANDOM_EXTRAS if mechanism.extras else (False,):
             suffix = " with random extras" if is_random else ""
             try:
@@ -204,6 +205,7 @@ def _run_checks(
     failed, not_tried = examination.failed, examination.not_tried
     for name in CHECKS:
         roots = {**not_tried, **{root: root for root in failed}}
+        # The root of a check that was not tried itself: the user has a single fault to repair.
         root = next((roots[base] for base in find_foundations(name) if base in roots), None)
         if root is not None:
             not_tried[name] = root

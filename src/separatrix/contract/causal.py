@@ -159,6 +159,7 @@ def _require_causal(
     `letters` says which inputs are changed: q, k, v, and x for the random extras.
     """
     length = inputs.q.shape[-2]
+    # All cuts in one batch: batch independence was checked before, and one call is faster than many.
     later = torch.arange(length) >= torch.tensor(cuts)[:, None]
     after = _call_changed(mechanism, inputs, later, letters)
     hidden = later[:, None, :, None]
@@ -218,6 +219,7 @@ def _explain_leak(mechanism: Mechanism, inputs: Tokens, tolerance: float) -> str
     except Exception:  # a user's mechanism may raise anything; the numbers are reported in any case
         return "results depend on later tokens"
     limit = tolerance * largest_size(usual)
+    # Element j of the batch has token j changed, so that its row i shows whether token i sees token j.
     sees = ((changes - usual).abs().amax((1, 3)) > limit).T.triu(1)  # (token, later token)
     leaks = [Leak(int(i), int(j)) for i, j in sees.nonzero()]
     if not leaks:

@@ -150,6 +150,7 @@ def draw_calmest(
 def sensitivity(mechanism: Mechanism) -> float:
     """Return the largest factor by which a mechanism magnifies rounding on the usual tokens."""
     shape, causal = fit_shape(mechanism), causal_modes(mechanism)[0]
+    # The number of tokens decides how nearly singular a matrix is that the formula inverts.
     return max(mechanism.sensitivity(*draw_tokens(length, shape=shape)[:2], causal) for length in LENGTHS)
 
 
@@ -286,6 +287,7 @@ def require_close(actual: Tensor, reference: Tensor, tolerance: float, message: 
     require_finite(actual, message)
     if not actual.numel():
         return
+    # Relative to the largest result, not to each: small results are differences of large terms.
     limit = tolerance * largest_size(reference)
     gap = (actual - reference).abs()
     if gap.max().item() > limit:
