@@ -7,12 +7,13 @@
         def mechanism(self):
             return my_attention
 
-The fixture gives a `separatrix.mechanisms.Mechanism`, or a function or nn.Module that is called as
-`(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` (or `is_causal`) is taken not to have
-them. What a function or module does not keep it says by attributes: `causality = "always"`, `length_free`,
-`normalised`, `linear_in_values`, `twice_differentiable = False`, `fixed_width = 64` and others
-(`separatrix.mechanisms.signatures.SAYS`). One fault fails one test: tests that rest on it are skipped.
-What else it takes, `first`, `present` and extras of its own, is described in `separatrix.mechanisms.custom`.
+The fixture returns a `separatrix.mechanisms.Mechanism`, or a function or nn.Module that is called as
+`(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` (or `is_causal`) does not support
+them. Properties that a function or module does not have are declared by attributes: `causality = "always"`,
+`length_free`, `normalised`, `linear_in_values`, `twice_differentiable = False`,
+`fixed_width = 64` and others (`separatrix.mechanisms.signatures.SAYS`). Each fault fails one test: tests that
+rest on it are skipped. Other inputs, `first`, `present` and extras of its own, are described in
+`separatrix.mechanisms.custom`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.contract import CHECKS, Broken, Skipped, root_of, run
+from separatrix.contract import CHECKS, Broken, Skipped, find_root, run
 from separatrix.core.errors import user_traceback
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import wrap
@@ -31,39 +32,43 @@ __all__ = ["MechanismContract"]
 
 
 class MechanismContract:
-    """Subclass it under a name that starts with Test, and give the fixture `mechanism`."""
+    """Subclass it under a name that starts with Test, and define the fixture `mechanism`."""
 
     @pytest.fixture
     def mechanism(self) -> Any:
-        """What is put to the test."""
-        pytest.fail("MechanismContract needs a fixture `mechanism` that returns what to test", pytrace=False)
+        """Return the mechanism to test."""
+        pytest.fail(
+            "MechanismContract needs a fixture `mechanism` that returns the mechanism to test", pytrace=False
+        )
 
 
-def _broken(name: str, mechanism: Mechanism) -> Broken | None:
-    """What a check finds wrong, if anything: told outside of any `except`, so that pytest prints it once."""
+def _find_fault(name: str, mechanism: Mechanism) -> Broken | None:
+    """Return the fault that a check finds, if any; skip the test if the check does not apply."""
     try:
         run(name, mechanism)
-    except Skipped as reason:
-        why = str(reason)
-    except Broken as what:
-        return what
+    except Skipped as error:
+        reason = str(error)
+    except Broken as fault:
+        return fault
     else:
         return None
-    pytest.skip(why)
+    # Outside of `except`: pytest would print the exception being handled as well.
+    pytest.skip(reason)
 
 
-def _method(name: str) -> Callable[[MechanismContract, Any], None]:
+def _make_test(name: str) -> Callable[[MechanismContract, Any], None]:
     def test(self: MechanismContract, mechanism: Any) -> None:
-        wrapped = wrap(mechanism)
-        what = _broken(name, wrapped)
-        if what is None:
+        wrapped_mechanism = wrap(mechanism)
+        fault = _find_fault(name, wrapped_mechanism)
+        if fault is None:
             return
-        root = root_of(name, what, wrapped)
+        root = find_root(name, fault, wrapped_mechanism)
         if root is not None:
             pytest.skip(f"not tried, since {root} failed")
-        if what.__cause__ is not None:
-            raise what.__cause__.with_traceback(user_traceback(what.__cause__)) from None
-        pytest.fail(f"{name}: {what}", pytrace=False)
+        if fault.__cause__ is not None:
+            # The user's own error, from the user's own lines on.
+            raise fault.__cause__.with_traceback(user_traceback(fault.__cause__)) from None
+        pytest.fail(f"{name}: {fault}", pytrace=False)
 
     test.__name__ = f"test_{name}"
     test.__qualname__ = f"{MechanismContract.__qualname__}.{test.__name__}"
@@ -72,4 +77,4 @@ def _method(name: str) -> Callable[[MechanismContract, Any], None]:
 
 
 for _name in CHECKS:
-    setattr(MechanismContract, f"test_{_name}", _method(_name))
+    setattr(MechanismContract, f"test_{_name}", _make_test(_name))

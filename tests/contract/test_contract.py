@@ -16,8 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from broken_mechanisms import BROKEN, NystromOffByAThousandth, Raises, Sound
+from separatrix import contract
 from separatrix.contract import CHECKS, RESTS_ON, Broken, Examination, _base, examine, run, sensitivity
-from separatrix.contract.lattice import EDGES, Edge, check_edge, shown
+from separatrix.contract.lattice import (
+    SPECIAL_CASES,
+    SpecialCase,
+    check_special_case,
+    list_special_cases,
+)
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
@@ -76,6 +82,10 @@ LONG = {
 """The checks that take longest; `make test-all` runs them."""
 
 
+SHARED = ("_base.py", "calls.py", "inputs.py")
+"""The files of the contract that hold no checks."""
+
+
 def _parts() -> list[Any]:
     """Each mechanism with the checks to run, and whether extras are drawn."""
     exhaustive, short, every = pytest.mark.exhaustive, set(CHECKS) - LONG, set(CHECKS)
@@ -90,37 +100,38 @@ def _parts() -> list[Any]:
     return [*parts, *(pytest.param(each, every, both, id=each, marks=exhaustive) for each in SMALLER)]
 
 
+IN_A_DERIVATIVE = "it magnifies rounding .* in a derivative"
 EXCUSES = {
-    "counts": "it takes no counts, and refuses them",
-    "counts_split": "it takes no counts",
-    "gradient_of_long_inputs": "it magnifies rounding .* in a derivative",
-    "gradient_of_one_input": "it magnifies rounding .* in a derivative",
+    "counts": "it does not accept counts, and refuses them",
+    "counts_split": "it does not accept counts",
+    "gradient_of_long_inputs": IN_A_DERIVATIVE,
+    "gradient_of_one_input": IN_A_DERIVATIVE,
     "long_in_float32": "it magnifies rounding",
-    "gradient_in_float32": "it magnifies rounding .* in a derivative",
+    "gradient_in_float32": IN_A_DERIVATIVE,
     "gradient_on_zero_keys": "its kernel has no slope at a logit of 0",
-    "cross": "it only looks back, so there is a query for every key|it refuses",
+    "cross": "it is always causal, so there is one query for each key|it refuses",
     "causality": "it has no causal form",
     "causality_of_gradients": "it has no causal form",
-    "prefix": "it has no causal form|it says that causal results depend on how many tokens follow",
-    "causal_flag": "it takes causal=True and causal=False",
-    "permutation": "it does not claim that the order of tokens is nothing to it",
-    "normalised": "it does not say that its weights add up to 1",
+    "prefix": "it has no causal form|it declares that causal results",
+    "causal_flag": "it supports causal=True and causal=False",
+    "permutation": "it does not declare that it is permutation equivariant",
+    "normalised": "it does not declare that its weights add up to 1",
     "finite_signed": "its kernel is not positive at negative logits",
-    "signed_tokens": "it magnifies rounding .* on tokens of both signs|its definition is not for",
-    "gradient_of_extras": "it takes nothing beside q, k and v|it magnifies rounding .* in a derivative",
-    "decoding": "it has no causal form|it says that causal results|it has no state and does not take first",
+    "signed_tokens": "it magnifies rounding .* on tokens of both signs|its definition does not support",
+    "gradient_of_extras": f"it has no inputs beside q, k and v|{IN_A_DERIVATIVE}",
+    "decoding": "it has no causal form|it declares that causal results|it has no state",
     "absent_tokens": "it does not take present",
     "nobody_present": "it does not take present",
-    "logits_in_16_bits": "the size of queries and keys is next to nothing to it|it magnifies rounding",
-    "large_logits": "it magnifies rounding .* on large logits|its definition is not for",
-    "more_keys": "its definition says",
-    "later_places": "its definition says",
-    "nothing_dropped": "its definition says",
-    "more_queries": "its definition says",
-    "more_coordinates": "its definition says",
-    "more_features": "its definition says",
-    "more_heads": "its definition says",
-    "gradient_in_bfloat16": "it magnifies rounding .* in a derivative",
+    "logits_in_16_bits": "the size of queries and keys has almost no effect on it|it magnifies rounding",
+    "large_logits": "it magnifies rounding .* on large logits|its definition does not support",
+    "more_keys": "its definition covers",
+    "later_places": "its definition covers",
+    "nothing_dropped": "its definition covers",
+    "more_queries": "its definition covers",
+    "more_coordinates": "its definition covers",
+    "more_features": "its definition covers",
+    "more_heads": "its definition covers",
+    "gradient_in_bfloat16": IN_A_DERIVATIVE,
     "chunks": "it has no state",
     "state_size": "it has no state",
 }
@@ -133,7 +144,7 @@ def test_every_mechanism_keeps_the_contract(
 ) -> None:
     asked = {name: check for name, check in CHECKS.items() if name in checks}
     monkeypatch.setattr(_base, "CHECKS", asked)
-    monkeypatch.setattr(_base, "EXTRAS_DRAWN", drawn)
+    monkeypatch.setattr(_base, "RANDOM_EXTRAS", drawn)
     found = examine(mechanism_named(spelling))
     assert found.failed == {}
     assert len(found.passed) + len(found.skipped) == len(asked)
@@ -141,28 +152,25 @@ def test_every_mechanism_keeps_the_contract(
         assert re.match(EXCUSES[name], reason), (name, reason)
 
 
-@pytest.mark.parametrize("edge", EDGES, ids=lambda edge: f"{edge.special} is {edge.general}")
-def test_every_special_case_holds(edge: Edge) -> None:
-    check_edge(edge)
+@pytest.mark.parametrize("case", SPECIAL_CASES, ids=lambda case: f"{case.special} is {case.general}")
+def test_every_special_case_holds(case: SpecialCase) -> None:
+    check_special_case(case)
 
 
-def test_an_edge_can_fail() -> None:
-    edge = Edge("power:beta=2", "linear", "not so")
+def test_a_special_case_can_fail() -> None:
+    case = SpecialCase("power:beta=2", "linear", "not so")
     with pytest.raises(Broken, match=r"power:beta=2 is not linear .* off by \d"):
-        check_edge(edge)
+        check_special_case(case)
+    relu = next(case for case in SPECIAL_CASES if case.special == "relu")
     with pytest.raises(Broken, match=r"relu is not identity-features"):
-        check_edge(replace(_edge("relu"), over_keys=False))
+        check_special_case(replace(relu, is_sum=False))
 
 
-def test_edges_are_shown_as_rows() -> None:
-    rows = shown()
+def test_special_cases_are_listed_as_rows() -> None:
+    rows = list_special_cases()
     assert {"special": "power:beta=1", "general": "linear"}.items() <= rows[0].items()
-    assert len(rows) == len(EDGES)
+    assert len(rows) == len(SPECIAL_CASES)
     assert all(set(row) == set(rows[0]) and all(row.values()) for row in rows)
-
-
-def _edge(special: str) -> Edge:
-    return next(each for each in EDGES if each.special == special)
 
 
 class Magnifies(Sound):
@@ -175,11 +183,10 @@ class Magnifies(Sound):
 def test_what_cannot_be_told_is_left_out_and_says_why() -> None:
     found = examine(Magnifies())
     assert found.failed == {}
-    told = (
-        "it magnifies rounding 1e+09 times on 66 tokens in torch.float32: a bound of 8e+03 would tell nothing"
-    )
+    reason = "it magnifies rounding 1e+09 times on 66 tokens in torch.float32"
+    reason = f"{reason}: a tolerance of 8e+03 is not informative"
     for name in ("definition", "half_precision"):
-        assert found.skipped[name] == told
+        assert found.skipped[name] == reason
     for name in ("gradient", "double_backward", "forward_mode"):
         assert found.skipped[name].startswith("it magnifies rounding 1e+10 times in a derivative")
     assert {"cross", "layout", "causality", "prefix", "permutation", "normalised"} <= set(found.passed)
@@ -265,6 +272,67 @@ def test_failures_carry_numbers() -> None:
     assert what["state_size"] == (
         "the state grew from 25680 bytes at token 100 to 265680 by token 1100; it grows at token 101"
     )
+
+
+def _softmax_with_mask_offset(offset: int, least_length: int = 0) -> Any:
+    """Softmax that sees `offset` tokens too many, if there are at least so many tokens."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        scores = q @ k.mT
+        if causal:
+            reach = offset if q.shape[-2] >= least_length else 0
+            hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1 + reach)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        return scores.softmax(-1) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    ("attend", "explanation"),
+    [
+        (_softmax_with_mask_offset(1), "token 0 sees token 1 but no later one. The mask is off by one;"),
+        (_softmax_with_mask_offset(2), "token 0 sees tokens 1 to 2 but no later one. The mask is off by 2;"),
+        (
+            lambda q, k, v, causal=False: (q @ k.mT).softmax(-1) @ v,
+            "every token sees all later ones. No causal mask is applied;",
+        ),
+        (
+            _softmax_with_mask_offset(1, least_length=50),
+            "results depend on later tokens, though not among the first 13: check the ends of blocks;",
+        ),
+    ],
+)
+def test_a_leak_is_explained(attend: Any, explanation: str) -> None:
+    with pytest.raises(Broken, match=f"not causal: {re.escape(explanation)} changing . from token"):
+        run("causality", wrap(attend, "mine"))
+
+
+def test_a_call_passes_few_frames_of_ours() -> None:
+    package = str(Path(contract.__file__).parent.parent)
+    depths = []
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        frame, depth = sys._getframe().f_back, 0
+        while frame is not None and frame.f_code.co_name not in CHECKS:
+            path = frame.f_code.co_filename
+            is_helper_of_check = Path(path).parent.name == "contract" and Path(path).name not in SHARED
+            depth += path.startswith(package) and not is_helper_of_check
+            frame = frame.f_back
+        assert frame is not None
+        depths.append(depth)
+        scores = q @ k.mT
+        if causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -torch.inf)
+        return scores.softmax(-1) @ v
+
+    mechanism = wrap(attend, "mine")
+    assert mechanism.causality is Causality.EITHER  # probed before the checks
+    depths.clear()
+    for name in ("batch_independence", "causality", "gradient", "linear_in_values", "more_heads"):
+        run(name, mechanism)
+    assert len(depths) > 200
+    assert max(depths) <= 4
 
 
 def test_exceptions_become_one_line() -> None:
@@ -391,7 +459,7 @@ def test_a_third_party_has_its_own_mechanism_tested(tmp_path: Path) -> None:
     failed = {name for name in CHECKS if outcomes[f"TestBroken::test_{name}"] == "FAILED"}
     assert failed == {"causality"}
     assert "not tried, since causality failed" in done.stdout
-    assert "causality: the past sees the future" in done.stdout
-    assert "it takes no counts, and refuses them" in done.stdout
+    assert "causality: not causal: every token sees all later ones. No causal mask is applied" in done.stdout
+    assert "it does not accept counts, and refuses them" in done.stdout
     assert "needs a fixture `mechanism`" in done.stdout
     assert "During handling" not in done.stdout

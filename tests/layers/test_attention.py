@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from separatrix.core.parameters import UsageError
 from separatrix.layers import Attention, Cache
-from separatrix.layers.parts import RMSNorm, ShortConvolution, rotated
+from separatrix.layers.parts import RMSNorm, ShortConvolution, rotate
 from separatrix.mechanisms import MECHANISMS, Causality, examples, mechanism_named
 from separatrix.mechanisms.features.hedgehog import Hedgehog
 
@@ -302,7 +302,7 @@ def test_what_is_carried_is_predicted() -> None:
     narrow = layer("causal-linear", key_width=2)
     assert narrow.state_bytes(10) == 8 + HEADS * 2 * 4 * 8
     assert narrow.parameter_count == 2 * HEADS * 2 * WIDTH + 2 * WIDTH**2 + 4
-    with pytest.raises(UsageError, match="not causal carries nothing"):
+    with pytest.raises(UsageError, match="not causal has no state"):
         layer("softmax", causal=False).state_bytes(3)
 
 
@@ -372,7 +372,7 @@ def test_a_mechanism_may_be_named_as_module_and_attribute() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "width", "heads", "options", "complaint"),
     [
-        ("softmax", 10, 3, {}, "width=10 cannot be shared out among heads=3; it must be a multiple"),
+        ("softmax", 10, 3, {}, "width=10 cannot be divided among heads=3; it must be a multiple"),
         ("softmax", 10, 2, {"rope": 10000}, "width=10 with heads=2 leaves a head 5, which is odd"),
         ("softmax", 12, 3, {"rope": 10000, "key_width": 3}, "pairs of channels; key_width=3 is odd"),
         ("softmax", 12, 3, {"key_width": 0}, "key_width=0 must be a whole number, 1 or more"),
@@ -386,7 +386,7 @@ def test_a_mechanism_may_be_named_as_module_and_attribute() -> None:
         ("softmax", 12, 3, {"conv": 0}, "conv=0 must be a whole number, 1 or more"),
         ("softmx", 12, 3, {}, "softmx.*did you mean softmax"),
         ("linformer", 12, 3, {}, "linformer has no causal form; make the layer with causal=False"),
-        ("linformer", 12, 3, {"causal": False}, "linformer learns E for each token; say how many"),
+        ("linformer", 12, 3, {"causal": False}, "linformer learns E for each token; give the maximal"),
         ("delta", 12, 3, {"causal": False}, "delta only looks back; make the layer with causal=True"),
         (3, 12, 3, {}, "int is not callable"),
     ],
@@ -441,7 +441,7 @@ def test_a_convolution_skips_absent_tokens() -> None:
 def test_rotation_depends_on_differences_of_places_alone() -> None:
     q, k = torch.randn(2, 1, 1, 6, 4, dtype=torch.float64)
     places = torch.arange(6)[None]
-    near, far = (rotated(q, places + n, 100.0) @ rotated(k, places + n, 100.0).mT for n in (0, 1000))
+    near, far = (rotate(q, places + n, 100.0) @ rotate(k, places + n, 100.0).mT for n in (0, 1000))
     same(near, far)
     assert not torch.allclose(near, q @ k.mT)
 
@@ -462,6 +462,6 @@ def test_a_cache_counts_all_its_tensors() -> None:
     "name", ["delta:beta=2", "retention:decay=0.5", "gla:gate=0.9", "rwkv7:rate=0.25", "mesanet:ridge=2"]
 )
 def test_a_constant_in_the_place_of_what_is_learned_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="would change nothing; leave it out"):
+    with pytest.raises(UsageError, match="would have no effect; leave it out"):
         Attention(name, 16, 2)
     Attention(name.partition(":")[0], 16, 2)

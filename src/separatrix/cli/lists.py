@@ -148,13 +148,13 @@ def _text(value: object) -> str:
 
 def _print_lattice(as_json: bool) -> None:
     """Print which mechanism equals which other one, and at which parameters; every line is a test."""
-    from separatrix.contract.lattice import shown
+    from separatrix.contract.lattice import list_special_cases
 
     if as_json:
-        print_json(shown())
+        print_json(list_special_cases())
         return
     columns = ("special", "general", "causal", "inputs", "why")
-    rows = (escape_all(row[column] for column in columns) for row in shown())
+    rows = (escape_all(row[column] for column in columns) for row in list_special_cases())
     console().print(new_table("this", "is", "causal", "tokens", "why", rows=rows, gap=1))
 
 

@@ -1,8 +1,8 @@
 """The contract that every attention mechanism is held to, as plain functions.
 
-A check takes a mechanism and returns, raises `Broken` with what is wrong, or raises `Skipped` with
-the reason; `examine` runs them all, each after those it rests on. `separatrix.testing` has the same
-contract as a pytest class.
+A check takes a mechanism and returns, raises `Broken` with the fault, or raises `Skipped` with the reason.
+`examine` runs all checks, each after those it rests on. `separatrix.testing` has the same contract as a
+pytest class.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from separatrix.contract._base import (
     Check,
     Examination,
     Skipped,
-    ended_in,
+    examination_after_crash,
+    examination_of_uncallable,
     examine,
-    not_called,
-    put_in_order,
-    root_of,
+    find_root,
     run,
+    sort_checks,
 )
 
 from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
 from separatrix.contract import decoding, larger, dropped, precision, long_precision  # isort: skip
 from separatrix.contract.inputs import sensitivity
 
-put_in_order()
+sort_checks()
 
 __all__ = [
     "CHECKS",
@@ -41,15 +41,15 @@ __all__ = [
     "counted",
     "decoding",
     "dropped",
-    "ended_in",
+    "examination_after_crash",
+    "examination_of_uncallable",
     "examine",
+    "find_root",
     "larger",
     "long_precision",
-    "not_called",
     "numerics",
     "precision",
     "recurrence",
-    "root_of",
     "run",
     "sensitivity",
     "symmetry",

@@ -1,4 +1,4 @@
-"""What a check is: it returns, raises `Broken` with what is wrong, or raises `Skipped` with the reason."""
+"""The registry of checks, and running them: a check returns, raises `Broken` with the fault, or `Skipped`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from separatrix.contract.calls import extras_drawn, sizes_called
+from separatrix.contract.calls import record_largest_call, use_random_extras
 from separatrix.core.errors import describe_failure, describe_failure_briefly, one_line
 from separatrix.core.tensors import memory_kept, one_thread
 from separatrix.mechanisms import Mechanism
@@ -17,50 +17,50 @@ from separatrix.mechanisms import Mechanism
 Check = Callable[[Mechanism], None]
 
 CHECKS: dict[str, Check] = {}
-"""Every check of the contract, by name, in the order they are run: after what they rest on."""
+"""Every check of the contract, by name, in the order they are run: after the checks they rest on."""
 
 RESTS_ON: dict[str, tuple[str, ...]] = {}
-"""The checks that must hold for a check to tell anything, by its name."""
+"""The checks that must pass for a check to be conclusive, by its name."""
 
 GROUND = "repeatable"
-"""What every check rests on unless it says otherwise."""
-NUMBERS = ("finite", "finite_in_16_bits")
-"""The checks that own every result that is not finite."""
+"""The check that every other rests on unless it names its own."""
+FINITENESS = ("finite", "finite_in_16_bits")
+"""The checks that report results that are not finite; others leave that to them."""
 PRECISION = "double_precision"
-"""The check that owns what is computed in float32: others then ask for no more than that."""
+"""The check that reports computation in float32; others then require no more than float32."""
 
-_in_float32 = ContextVar("in_float32", default=False)
+_is_float32_enough = ContextVar("is_float32_enough", default=False)
 
 
 class Broken(Exception):
-    """The mechanism breaks the contract; the message says in one line what is wrong, with numbers."""
+    """The mechanism breaks the contract; the message states the fault in one line, with numbers."""
 
 
 class NotFinite(Broken):
-    """There are numbers that are not finite: told once, by the check whose matter that is."""
+    """There are numbers that are not finite. Only the checks in FINITENESS report this."""
 
 
 class Skipped(Exception):
-    """The check does not apply to this mechanism; the message says why."""
+    """The check does not apply to this mechanism; the message states the reason."""
 
 
 @dataclass(frozen=True)
 class Examination:
-    """How a mechanism came out of every check."""
+    """The outcome of every check for one mechanism."""
 
     passed: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """What is wrong, by the name of the check that found it: each fault once, by its root."""
+    """The fault, by the name of the check that detected it. Each fault is reported once, at its root."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Why it does not apply, by the name of the check."""
+    """The reason why a check does not apply, by its name."""
     not_tried: dict[str, str] = field(default_factory=dict)
-    """The failed check that it rests on, by the name of the check."""
+    """The failed check that a check rests on, by its name."""
     raised: dict[str, str] = field(default_factory=dict)
-    """How the mechanism raised an error, in short, by the name of the check that failed for it."""
+    """The error that the mechanism raised, in short, by the name of the check that failed with it."""
     longest: int = 0
-    """The most tokens that it was called with."""
+    """The largest number of tokens in a call."""
     widest: int = 0
-    """The widest queries and keys that it was called with."""
+    """The largest width of queries and keys in a call."""
 
     @property
     def holds(self) -> bool:
@@ -69,22 +69,22 @@ class Examination:
 
 
 @contextmanager
-def in_float32() -> Iterator[None]:
-    """Hold results to what float32 gives, also where tokens are in float64."""
-    before = _in_float32.set(True)
+def accept_float32() -> Iterator[None]:
+    """Require only the precision of float32 within the block, also of float64 results."""
+    before = _is_float32_enough.set(True)
     try:
         yield
     finally:
-        _in_float32.reset(before)
+        _is_float32_enough.reset(before)
 
 
-def least_precise() -> torch.dtype:
-    """The format that results are held to at the most."""
-    return torch.float32 if _in_float32.get() else torch.float64
+def required_precision() -> torch.dtype:
+    """Return the most precise format whose rounding results have to reach."""
+    return torch.float32 if _is_float32_enough.get() else torch.float64
 
 
 def check(*rests_on: str) -> Callable[[Check], Check]:
-    """Register a check, with the names of those it rests on: GROUND if none is named, none if ""."""
+    """Register a check with the names of those it rests on: GROUND by default, none if "" is given."""
 
     def register(function: Check) -> Check:
         name = function.__name__
@@ -94,85 +94,87 @@ def check(*rests_on: str) -> Callable[[Check], Check]:
     return register
 
 
-def put_in_order() -> None:
-    """Sort the checks, so that each comes after those it rests on; once all are registered."""
-    waiting = dict(CHECKS)
-    done: dict[str, Check] = {}
-    while waiting:
-        name = next(name for name in waiting if all(each in done for each in RESTS_ON[name]))
-        done[name] = waiting.pop(name)
+def sort_checks() -> None:
+    """Sort the registered checks so that each comes after those it rests on."""
+    # Modules register in import order, and a check may rest on one of a module that is imported later.
+    pending = dict(CHECKS)
     CHECKS.clear()
-    CHECKS.update(done)
+    while pending:
+        name = next(name for name in pending if all(base in CHECKS for base in RESTS_ON[name]))
+        CHECKS[name] = pending.pop(name)
 
 
-def foundations(name: str) -> Iterator[str]:
-    """All that a check rests on, at first or second hand, the first to be run first."""
-    below: set[str] = set()
-    new = [name]
-    while new:
-        new = [each for one in new for each in RESTS_ON[one] if each not in below]
-        below.update(new)
-    yield from (each for each in CHECKS if each in below)
+def find_foundations(name: str) -> list[str]:
+    """Return all checks that a check rests on, directly or not, in the order they are run."""
+    foundations: set[str] = set()
+    frontier = {name}
+    while frontier:
+        frontier = {base for above in frontier for base in RESTS_ON[above]} - foundations
+        foundations |= frontier
+    return [name for name in CHECKS if name in foundations]
 
 
-EXTRAS_DRAWN = (False, True)
-"""Whether extras are drawn: mechanisms with extras are checked with their defaults, then with drawn ones."""
+RANDOM_EXTRAS = (False, True)
+"""Mechanisms with extras are checked with the default extras, then with random ones."""
 
 
 def run(name: str, mechanism: Mechanism) -> None:
-    """Run one check, seeded and with gradients on; the caller's random numbers stay as they were."""
+    """Run one check with a fixed seed and with gradients on; torch's global generator is not changed."""
     with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), one_thread():
         torch.manual_seed(0)
-        for drawn in EXTRAS_DRAWN if mechanism.extras else (False,):
-            given = " with drawn extras" if drawn else ""
+        # Mechanisms without extras would only repeat the same calls.
+        for is_random in RANDOM_EXTRAS if mechanism.extras else (False,):
+            suffix = " with random extras" if is_random else ""
             try:
-                with extras_drawn(drawn):
-                    _ask(name, mechanism)
+                with use_random_extras(is_random):
+                    _run_at_its_precision(name, mechanism)
             except Skipped:
                 raise
-            except Broken as what:
-                raise type(what)(f"{what}{given}") from what.__cause__
-            except Exception as error:  # a stranger's mechanism may raise anything
-                raise Broken(f"{describe_failure(error)}{given}") from error
+            except Broken as fault:
+                raise type(fault)(f"{fault}{suffix}") from fault.__cause__
+            except Exception as error:  # a user's mechanism may raise anything
+                raise Broken(f"{describe_failure(error)}{suffix}") from error
 
 
-def _ask(name: str, mechanism: Mechanism) -> None:
-    """Run a check; one that fails again within what float32 leaves, if that is all that is computed in."""
+def _run_at_its_precision(name: str, mechanism: Mechanism) -> None:
+    """Run a check; if it fails for a mechanism that computes in float32, run it again at that precision."""
     try:
         CHECKS[name](mechanism)
     except Broken:
-        if name == PRECISION or PRECISION in foundations(name) or not _computes_in_less(mechanism):
+        # Computing in float32 is one fault. Only PRECISION and checks that rest on it report it.
+        rests_on_precision = name == PRECISION or PRECISION in find_foundations(name)
+        if rests_on_precision or not _computes_in_float32(mechanism):
             raise
-        with in_float32():
+        with accept_float32():
             CHECKS[name](mechanism)
 
 
-def _computes_in_less(mechanism: Mechanism) -> bool:
-    """Whether float64 tokens are attended to in less than float64."""
+def _computes_in_float32(mechanism: Mechanism) -> bool:
+    """Return whether results for float64 tokens are less precise than float64."""
     try:
         CHECKS[PRECISION](mechanism)
     except Broken:
         return True
-    except Exception:  # whatever a stranger raises is told by the check it was raised in
+    except Exception:  # reported by the check in which it was raised
         return False
     return False
 
 
-def ended_in(found: Examination, name: str, what: str) -> Examination:
-    """The examination of a mechanism that ended the process in a check: no further one was tried."""
-    tried = {*found.passed, *found.failed, *found.skipped, *found.not_tried, name}
-    untried = {each: name for each in CHECKS if each not in tried}
+def examination_after_crash(examination: Examination, name: str, cause: str) -> Examination:
+    """Return the examination of a mechanism that ended the process in a check: no later check was tried."""
+    decided = {*examination.passed, *examination.failed, *examination.skipped, *examination.not_tried, name}
     return replace(
-        found,
-        passed=[*found.passed],
-        failed={**found.failed, name: what},
-        skipped={**found.skipped},
-        not_tried={**found.not_tried, **untried},
+        examination,
+        # Copies: the original is still being filled in.
+        passed=[*examination.passed],
+        failed={**examination.failed, name: cause},
+        skipped={**examination.skipped},
+        not_tried={**examination.not_tried, **{later: name for later in CHECKS if later not in decided}},
     )
 
 
-def not_called(failed: dict[str, str]) -> Examination:
-    """The examination of a mechanism that cannot be called at all: nothing else was tried."""
+def examination_of_uncallable(failed: dict[str, str]) -> Examination:
+    """Return the examination of a mechanism that cannot be called at all: no other check was tried."""
     root = next(iter(failed))
     return Examination(failed=failed, not_tried={name: root for name in CHECKS if name not in failed})
 
@@ -180,59 +182,61 @@ def not_called(failed: dict[str, str]) -> Examination:
 def examine(
     mechanism: Mechanism,
     tell: Callable[[str], None] = lambda _: None,
-    so_far: Callable[[str, Examination], None] = lambda *_: None,
+    on_update: Callable[[str, Examination], None] = lambda *_: None,
 ) -> Examination:
-    """Run every check; an exception inside the mechanism is a failed check and does not come out.
+    """Run every check; an exception inside the mechanism is a failed check and is not propagated.
 
-    A check that rests on one that failed is not tried. `tell` hears of each check before it is run, and
-    `so_far` gets its name with the examination up to there.
+    A check that rests on a failed one is not tried. `tell` is called with the name of each check before it
+    is run, and `on_update` with the name and the examination up to there.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> examine(mechanism_named("softmax")).failed
     {}
     """
-    with memory_kept(), sizes_called() as most:
-        found = _examined(mechanism, tell, so_far)
-    return replace(found, longest=most.tokens, widest=most.width)
+    with memory_kept(), record_largest_call() as largest:
+        examination = _run_checks(mechanism, tell, on_update)
+    return replace(examination, longest=largest.tokens, widest=largest.width)
 
 
-def _examined(
-    mechanism: Mechanism, tell: Callable[[str], None], so_far: Callable[[str, Examination], None]
+def _run_checks(
+    mechanism: Mechanism, tell: Callable[[str], None], on_update: Callable[[str, Examination], None]
 ) -> Examination:
-    found = Examination()
+    examination = Examination()
+    failed, not_tried = examination.failed, examination.not_tried
     for name in CHECKS:
-        roots = {**found.not_tried, **{each: each for each in found.failed}}
-        root = next((roots[foundation] for foundation in foundations(name) if foundation in roots), None)
+        roots = {**not_tried, **{root: root for root in failed}}
+        # The root of a check that was not tried itself: the user has a single fault to repair.
+        root = next((roots[base] for base in find_foundations(name) if base in roots), None)
         if root is not None:
-            found.not_tried[name] = root
+            not_tried[name] = root
             continue
         tell(name)
-        so_far(name, found)
+        on_update(name, examination)
         try:
             run(name, mechanism)
         except Skipped as reason:
-            found.skipped[name] = one_line(reason)
-        except Broken as what:
-            owner = next((each for each in NUMBERS if each in found.failed), None)
-            if isinstance(what, NotFinite) and owner is not None:
-                found.not_tried[name] = owner
+            examination.skipped[name] = one_line(reason)
+        except Broken as fault:
+            owner = next((owner for owner in FINITENESS if owner in failed), None)
+            if isinstance(fault, NotFinite) and owner is not None:
+                not_tried[name] = owner
                 continue
-            found.failed[name] = one_line(what)
-            if what.__cause__ is not None:
-                found.raised[name] = describe_failure_briefly(what.__cause__)
+            failed[name] = one_line(fault)
+            if fault.__cause__ is not None:
+                examination.raised[name] = describe_failure_briefly(fault.__cause__)
         else:
-            found.passed.append(name)
-    return found
+            examination.passed.append(name)
+    return examination
 
 
-def root_of(name: str, what: Broken, mechanism: Mechanism) -> str | None:
-    """The check that a failed one rests on and that fails itself, if any: the fault is told there."""
-    owners = NUMBERS[: NUMBERS.index(name)] if name in NUMBERS else NUMBERS
-    for each in (*foundations(name), *(owners if isinstance(what, NotFinite) else ())):
+def find_root(name: str, fault: Broken, mechanism: Mechanism) -> str | None:
+    """Return the first failing check that a failed one rests on: it reports the fault."""
+    owners = FINITENESS[: FINITENESS.index(name)] if name in FINITENESS else FINITENESS
+    for base in (*find_foundations(name), *(owners if isinstance(fault, NotFinite) else ())):
         try:
-            run(each, mechanism)
+            run(base, mechanism)
         except Skipped:
             continue
         except Broken:
-            return each
+            return base
     return None

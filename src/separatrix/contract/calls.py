@@ -1,7 +1,7 @@
-"""How the contract calls a mechanism: all checks go through here, so what a call is given is said once.
+"""Calls of a mechanism: all checks call it here, so that extras and sizes are handled in one place.
 
-Every check is run as it is and, for mechanisms that take extras, once more with drawn ones. These are the
-same for all elements of a batch, and the first tokens have the same ones however many follow.
+For mechanisms with extras, every check is run with the default extras and once more with random ones. Random
+extras are equal for all elements of a batch, and for the first tokens whatever the number of tokens.
 """
 
 from __future__ import annotations
@@ -18,52 +18,51 @@ from torch import Tensor
 
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.extras import Extra, TokenSizes
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
-MOST_TOKENS = 1100
-"""Drawn extras are drawn for so many tokens, and cut."""
+MAX_EXTRA_TOKENS = 1100
+"""Random extras are drawn for this number of tokens, and cut: a prefix of the tokens has the same ones."""
 
-_drawn = ContextVar("drawn", default=False)
+_has_random_extras = ContextVar("has_random_extras", default=False)
 
 
 @dataclass
-class Most:
-    """The largest sizes that mechanisms were called with."""
+class LargestCall:
+    """The largest sizes with which mechanisms were called."""
 
     tokens: int = 0
     width: int = 0
 
 
-_most: ContextVar[Most | None] = ContextVar("most", default=None)
+_largest_call: ContextVar[LargestCall | None] = ContextVar("largest_call", default=None)
 
 
 @contextmanager
-def sizes_called() -> Iterator[Most]:
-    """Note the largest sizes that mechanisms are called with."""
-    most = Most()
-    before = _most.set(most)
+def record_largest_call() -> Iterator[LargestCall]:
+    """Record the largest sizes with which mechanisms are called within the block."""
+    largest = LargestCall()
+    before = _largest_call.set(largest)
     try:
-        yield most
+        yield largest
     finally:
-        _most.reset(before)
+        _largest_call.reset(before)
 
 
 @contextmanager
-def extras_drawn(drawn: bool) -> Iterator[None]:
-    """Call mechanisms with drawn extras, or with their defaults."""
-    before = _drawn.set(drawn)
+def use_random_extras(is_random: bool) -> Iterator[None]:
+    """Call mechanisms with random extras, or with their defaults, within the block."""
+    before = _has_random_extras.set(is_random)
     try:
         yield
     finally:
-        _drawn.reset(before)
+        _has_random_extras.reset(before)
 
 
-def drawing() -> bool:
-    """Whether extras are drawn."""
-    return _drawn.get()
+def has_random_extras() -> bool:
+    """Return whether mechanisms are called with random extras."""
+    return _has_random_extras.get()
 
 
-def fast(
+def call_fast(
     mechanism: Mechanism,
     q: Tensor,
     k: Tensor,
@@ -71,66 +70,59 @@ def fast(
     counts: Tensor | None = None,
     causal: bool = False,
     changed: Tensor | None = None,
-    kept: Tensor | None = None,
-    **places: Any,
+    positions: Tensor | None = None,
+    **options: Any,
 ) -> Tensor:
-    """The fast form, with `first` and `present` if these are given.
+    """Call the fast form, with `first` and `present` as options.
 
-    Where `changed` (batch, tokens) is true, drawn extras are others. `kept` says which tokens these are of
-    all for which extras were drawn.
+    Where `changed` (batch, tokens) is true, other random extras are used. `positions` are those of the given
+    tokens among all tokens for which extras were drawn.
     """
-    out = mechanism(q, k, v, counts, causal, **places, **extras_of(mechanism, q, k, v, changed, kept))
-    if (most := _most.get()) is not None:
-        most.tokens, most.width = max(most.tokens, k.shape[-2]), max(most.width, k.shape[-1])
+    extras = make_extras(mechanism, q, k, v, changed, positions)
+    out = mechanism(q, k, v, counts, causal, **options, **extras)
+    if (largest := _largest_call.get()) is not None:
+        largest.tokens, largest.width = max(largest.tokens, k.shape[-2]), max(largest.width, k.shape[-1])
     return out
 
 
-def defined(
+def call_definition(
     mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
 ) -> Tensor:
-    """The definition."""
-    return mechanism.definition(q, k, v, counts, causal, **extras_of(mechanism, q, k, v))
+    """Call the definition."""
+    return mechanism.definition(q, k, v, counts, causal, **make_extras(mechanism, q, k, v))
 
 
-def stepped(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """A recurrence token by token."""
-    return mechanism.unrolled(q, k, v, **extras_of(mechanism, q, k, v))
+FORMS = {"fast form": call_fast, "definition": call_definition}
+"""Both forms, by their names in messages."""
 
 
-def chunked(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor, chunk: int) -> Tensor:
-    """A recurrence in runs of tokens."""
-    return mechanism.chunked(q, k, v, chunk, **extras_of(mechanism, q, k, v))[0]
-
-
-FORMS = {"fast form": fast, "definition": defined}
-"""Both forms, by the name they have in messages."""
-
-
-def extras_of(
+def make_extras(
     mechanism: Mechanism,
     q: Tensor,
     k: Tensor,
     v: Tensor,
     changed: Tensor | None = None,
-    kept: Tensor | None = None,
+    positions: Tensor | None = None,
 ) -> dict[str, Any]:
-    """The extras of a call: none, so that defaults stand in, or drawn ones."""
-    if not _drawn.get():
+    """Return the extras of a call: none, so that the defaults are used, or random ones."""
+    if not _has_random_extras.get():
         return {}
     sizes = mechanism.sizes(q, k, v)
-    return {extra.name: _of_call(extra, sizes, changed, kept) for extra in mechanism.extras}
+    return {extra.name: _cut_extra(extra, sizes, changed, positions) for extra in mechanism.extras}
 
 
-def _of_call(extra: Extra, sizes: TokenSizes, changed: Tensor | None, kept: Tensor | None) -> Tensor:
-    longest = replace(sizes, batch=1, tokens=max(MOST_TOKENS, sizes.tokens))
+def _cut_extra(extra: Extra, sizes: TokenSizes, changed: Tensor | None, positions: Tensor | None) -> Tensor:
+    longest = replace(sizes, batch=1, tokens=max(MAX_EXTRA_TOKENS, sizes.tokens))
     if not extra.per_token:
-        return _draw(extra, longest, 1)[tuple(slice(size) for size in extra.shape(sizes))]
-    these = torch.arange(sizes.tokens) if kept is None else kept
-    one, other = (_draw(extra, longest, seed)[..., these, :] for seed in (1, 2))
-    found = one if changed is None else torch.where(changed[:, None, :, None], other, one)
-    return found.expand(sizes.batch, -1, -1, -1)
+        return _draw_extra(extra, longest, 1)[tuple(slice(size) for size in extra.shape(sizes))]
+    if positions is None:
+        positions = torch.arange(sizes.tokens)
+    value, alternative = (_draw_extra(extra, longest, seed)[..., positions, :] for seed in (1, 2))
+    if changed is not None:
+        value = torch.where(changed[:, None, :, None], alternative, value)
+    return value.expand(sizes.batch, -1, -1, -1)
 
 
 @lru_cache(maxsize=64)
-def _draw(extra: Extra, sizes: TokenSizes, seed: int) -> Tensor:
+def _draw_extra(extra: Extra, sizes: TokenSizes, seed: int) -> Tensor:
     return extra.draw(sizes, torch.Generator().manual_seed(seed))

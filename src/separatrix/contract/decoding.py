@@ -1,4 +1,4 @@
-"""Tokens that come one after the other, and tokens that are absent, give what they give at once and alone."""
+"""Tokens read one after the other, and tokens among absent ones, give the same as at once and alone."""
 
 from __future__ import annotations
 
@@ -6,104 +6,121 @@ import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.calls import extras_of, fast
-from separatrix.contract.inputs import few, modes, require_equal, require_finite, sizes, tokens, trial
+from separatrix.contract.calls import call_fast, make_extras
+from separatrix.contract.inputs import (
+    Tokens,
+    causal_modes,
+    draw_tokens,
+    draw_trial,
+    fit_narrow,
+    fit_shape,
+    require_close,
+    require_finite,
+)
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State
 
 PROMPTS = ((13, 1), (13, 8), (66, 63), (140, 128))
-"""Numbers of tokens, and how many of them are read at once, before the others come one by one."""
-SEVERAL = 3
-"""So many tokens come together, too, where keys and values are kept."""
+"""Numbers of tokens, and how many of them are read at once, before the others one by one."""
+STEP_LENGTH = 3
+"""The number of tokens read per step, besides 1, if keys and values are cached."""
+PADDING_VALUE = 50.0
+"""Stands in absent tokens: large enough that any use of it shows."""
+NO_PRESENT = "it does not take present: the contract would call it with the present tokens alone"
 
 
 @check("chunks", "prefix", "layout")
 def decoding(mechanism: Mechanism) -> None:
-    """A prompt read at once and the rest token by token give what all tokens give at once."""
-    if True not in modes(mechanism):
+    """Reading a prompt at once and the rest token by token gives the same as reading all tokens at once."""
+    if True not in causal_modes(mechanism):
         raise Skipped("it has no causal form")
     if not mechanism.length_free:
-        raise Skipped("it says that causal results depend on how many tokens follow")
+        raise Skipped("it declares that causal results depend on the number of tokens that follow")
     if not isinstance(mechanism, RecurrentMechanism) and not mechanism.takes_first:
-        raise Skipped("it has no state and does not take first: queries of zeros are put before")
+        raise Skipped("it has no state and does not take first: queries of zeros are put before the others")
     for length, prompt in PROMPTS:
-        shape = few(mechanism) if length > 100 else sizes(mechanism)
-        q, k, v, bound = trial(mechanism, True, length, shape=shape)
+        shape = fit_narrow(mechanism) if length > 100 else fit_shape(mechanism)
+        inputs, tolerance = draw_trial(mechanism, True, length, shape=shape)
         with torch.no_grad():
-            expected = fast(mechanism, q, k, v, causal=True)
+            reference = call_fast(mechanism, *inputs, causal=True)
             if isinstance(mechanism, RecurrentMechanism):
-                found = _by_state(mechanism, q, k, v, prompt)
+                actual = _decode_with_state(mechanism, inputs, prompt)
             else:
-                found = _by_keys(mechanism, q, k, v, prompt, 1)
-                several = _by_keys(mechanism, q, k, v, prompt, SEVERAL)
-                what = f"{prompt} tokens at once and then {SEVERAL} by {SEVERAL} differ from all {length}"
-                require_equal(several, expected, bound, what)
-        what = f"{prompt} tokens at once and then one by one differ from all {length} at once"
-        require_equal(found, expected, bound, what)
+                actual = _decode_with_keys(mechanism, inputs, prompt, 1)
+                by_steps = _decode_with_keys(mechanism, inputs, prompt, STEP_LENGTH)
+                message = f"{prompt} tokens at once and then {STEP_LENGTH} at a time differ from all {length}"
+                require_close(by_steps, reference, tolerance, message)
+        message = f"{prompt} tokens at once and then one by one differ from all {length} at once"
+        require_close(actual, reference, tolerance, message)
 
 
-def _by_state(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor, prompt: int) -> Tensor:
-    """The prompt in one run, then steps from the state after it, which must stay as it is."""
-    extras, streams = extras_of(mechanism, q, k, v), mechanism.token_extras
-    early = {name: x[..., :prompt, :] if name in streams else x for name, x in extras.items()}
-    out, state = mechanism.chunked(q[..., :prompt, :], k[..., :prompt, :], v[..., :prompt, :], **early)
-    found = [out]
-    for t in range(prompt, k.shape[-2]):
-        some = {name: x[..., t, :] if name in streams else x for name, x in extras.items()}
+def _decode_with_state(mechanism: RecurrentMechanism, inputs: Tokens, prompt: int) -> Tensor:
+    """Read the prompt in one chunk, then step; raise Broken if a step changes the state it is given."""
+    extras, per_token = make_extras(mechanism, *inputs), mechanism.token_extras
+    prompt_extras = {name: x[..., :prompt, :] if name in per_token else x for name, x in extras.items()}
+    out, state = mechanism.chunked(*inputs.rows(slice(prompt)), **prompt_extras)
+    parts = [out]
+    for t in range(prompt, inputs.k.shape[-2]):
+        step_extras = {name: x[..., t, :] if name in per_token else x for name, x in extras.items()}
         before: State = tuple(part.clone() for part in state)
-        after, attended = mechanism.step(state, q[..., t, :], k[..., t, :], v[..., t, :], **some)
-        if not all(torch.equal(now, then) for now, then in zip(state, before, strict=True)):
-            raise Broken(f"a step changed the state that it was given (token {t})")
-        found.append(attended[..., None, :].to(v.dtype))
-        state = after
-    return torch.cat(found, dim=-2)
+        next_state, out = mechanism.step(state, *inputs.rows(t), **step_extras)
+        # A caller may keep a state to continue from it twice, as beam search does.
+        if not all(torch.equal(part, copy) for part, copy in zip(state, before, strict=True)):
+            raise Broken(f"step changed the state that it was given (token {t}); return a new one")
+        parts.append(out[..., None, :].to(inputs.v.dtype))
+        state = next_state
+    return torch.cat(parts, dim=-2)
 
 
-def _by_keys(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, prompt: int, step: int) -> Tensor:
-    """The prompt at once, then so many queries after the others at their place among all keys so far."""
-    found = [fast(mechanism, q[..., :prompt, :], k[..., :prompt, :], v[..., :prompt, :], causal=True)]
-    for t in range(prompt, k.shape[-2], step):
-        so_far = k[..., : t + step, :], v[..., : t + step, :]
-        found.append(fast(mechanism, q[..., t : t + step, :], *so_far, causal=True, first=t))
-    return torch.cat(found, dim=-2)
+def _decode_with_keys(mechanism: Mechanism, inputs: Tokens, prompt: int, step_length: int) -> Tensor:
+    """Read the prompt at once, then a few queries at a time, at their position among all keys so far."""
+    q, k, v = inputs
+    parts = [call_fast(mechanism, *inputs.rows(slice(prompt)), causal=True)]
+    for t in range(prompt, k.shape[-2], step_length):
+        stop = t + step_length
+        past = k[..., :stop, :], v[..., :stop, :]
+        parts.append(call_fast(mechanism, q[..., t:stop, :], *past, causal=True, first=t))
+    return torch.cat(parts, dim=-2)
 
 
 @check("decoding")
 def absent_tokens(mechanism: Mechanism) -> None:
-    """Absent tokens are as if they had never been, whatever stands in their place."""
+    """Absent tokens change nothing, whatever numbers stand in their place."""
     if not mechanism.takes_present:
-        raise Skipped("it does not take present: it gets the present tokens alone")
-    for causal in modes(mechanism):
+        raise Skipped(NO_PRESENT)
+    for causal in causal_modes(mechanism):
         for length in (13, 70):
-            q, k, v, bound = trial(mechanism, causal, length, shape=sizes(mechanism, 3, 2))
+            inputs, tolerance = draw_trial(mechanism, causal, length, shape=fit_shape(mechanism, 3, 2))
+            # Holes at random places, padding on the right, and padding on the left.
             present = torch.rand(3, length, generator=torch.Generator().manual_seed(6)) < 0.7
             present[1] = torch.arange(length) < length - 5
             present[2] = torch.arange(length) >= 5
-            filled = [x.masked_fill(~present[:, None, :, None], 50.0) for x in (q, k, v)]
-            found = fast(mechanism, filled[0], filled[1], filled[2], causal=causal, present=present)
-            for i, there in enumerate(present):
-                kept, one = there.nonzero()[:, 0], slice(i, i + 1)
-                alone = [x[one][..., kept, :] for x in (q, k, v)]
-                expected = fast(mechanism, alone[0], alone[1], alone[2], causal=causal, kept=kept)
-                what = f"present tokens among absent ones differ from these alone (causal={causal})"
-                require_equal(found[one][..., kept, :], expected, bound, what)
+            absent = ~present[:, None, :, None]
+            padded = Tokens(*(x.masked_fill(absent, PADDING_VALUE) for x in inputs))
+            actual = call_fast(mechanism, *padded, causal=causal, present=present)
+            for i, mask in enumerate(present):
+                positions = mask.nonzero()[:, 0]
+                alone = inputs.element(i).rows(positions)
+                reference = call_fast(mechanism, *alone, causal=causal, positions=positions)
+                message = f"present tokens among absent ones give different results alone (causal={causal})"
+                require_close(actual[i : i + 1][..., positions, :], reference, tolerance, message)
 
 
 @check("absent_tokens")
 def nobody_present(mechanism: Mechanism) -> None:
-    """Where no token is present, or none that a query sees, results and gradients are finite."""
+    """Results and gradients are finite if no token is present, or none that a query sees."""
     if not mechanism.takes_present:
-        raise Skipped("it does not take present: it gets the present tokens alone")
+        raise Skipped(NO_PRESENT)
     present = torch.ones(3, 6, dtype=torch.bool)
     present[0], present[1, :2] = False, False
-    for causal in modes(mechanism):
-        leaves = [x.requires_grad_() for x in tokens(6, shape=sizes(mechanism, 3, 2))]
-        out = fast(mechanism, leaves[0], leaves[1], leaves[2], causal=causal, present=present)
-        require_finite(out, f"queries that see no present token (causal={causal})")
+    for causal in causal_modes(mechanism):
+        inputs = draw_tokens(6, shape=fit_shape(mechanism, 3, 2)).map(torch.Tensor.requires_grad_)
+        out = call_fast(mechanism, *inputs, causal=causal, present=present)
+        case = f"queries that see no present token (causal={causal})"
+        require_finite(out, case)
         if not out.requires_grad:
             continue
-        slopes = torch.autograd.grad(out.square().sum(), leaves, allow_unused=True)
-        for letter, slope in zip("qkv", slopes, strict=True):
-            if slope is not None:
-                what = f"the gradient of {letter} with queries that see no present token (causal={causal})"
-                require_finite(slope, what)
+        gradients = torch.autograd.grad(out.square().sum(), inputs, allow_unused=True)
+        for letter, gradient in zip("qkv", gradients, strict=True):
+            if gradient is not None:
+                require_finite(gradient, f"the gradient of {letter} with {case}")

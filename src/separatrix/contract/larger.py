@@ -1,280 +1,294 @@
-"""What a callable does to few and narrow tokens it does to many and wide ones.
+"""Changes that leave small inputs of a callable unaffected leave large inputs unaffected as well.
 
-A callable has no definition beside it that says what long inputs give. But there are things that change
-nothing for many a mechanism: keys that no query minds, coordinates of zeros, features of other values. Where
-a few of them were seen to change nothing, many must not either.
+A callable has no separate definition that says what long inputs give. But for many mechanisms some changes
+have no effect: keys that get no weight, coordinates of zeros, additional features of values. If a few of them
+have no effect, many must have none either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.calls import fast
-from separatrix.contract.inputs import LENGTH, Tokens, modes, require_equal, rounding, sizes, tokens
+from separatrix.contract.calls import call_fast
+from separatrix.contract.inputs import (
+    LENGTH,
+    Tokens,
+    causal_modes,
+    draw_tokens,
+    fit_shape,
+    require_close,
+    rounding_bound,
+)
 from separatrix.core.errors import one_line
 from separatrix.mechanisms import Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
 
-KEYS = (-1000.0, 0.0)
-"""Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
+NEUTRAL_KEYS = (-1000.0, 0.0)
+"""Coordinates of keys that may have no effect on queries of positive ones: by a weight or a score of 0."""
 BLOCKS = (160, 192, 256, 257, 384, 512, 768, 1024)
-FEW_KEYS, MANY_KEYS = (
-    ((LENGTH, 5), (66, 14)),
-    tuple(
-        n - LENGTH
-        for n in (*range(19, 130), *range(150, 1101, 50), *BLOCKS, *range(233, 1100, 144), 2048, 2500)
-    ),
+FEW_KEYS = ((LENGTH, 5), (66, 14))
+"""Numbers of tokens, and of additional keys, that tell whether keys have no effect."""
+MANY_KEYS = tuple(
+    n - LENGTH for n in (*range(19, 130), *range(150, 1101, 50), *BLOCKS, *range(233, 1100, 144), 2048, 2500)
 )
-"""How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH).
-
-All up to 129 tokens, then hundreds, odd numbers and those that fill blocks."""
+"""Additional keys after LENGTH tokens: all totals up to 129, then hundreds, odd totals and full blocks."""
 FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (*range(8, 125), 139, 155, 187, 219, 251, 507)
 FEW_FEATURES, MANY_FEATURES = (1, 3), (*range(4, 123), 137, 153, 185, 217, 249, 505)
-FEW_HEADS, OTHER_HEADS = (2, 3), (1, *range(4, 33), 40, 48, 64)
-"""All of them up to those that models have."""
+FEW_HEADS, MANY_HEADS = (2, 3), (1, *range(4, 33), 40, 48, 64)
 FEW_BEFORE, MANY_BEFORE = (1, 5, 14, 23, 40), (128, 256, 512, 1024, 2048)
-"""How many tokens come before: powers of 2, where blocks of tokens and strides begin anew."""
+"""Numbers of tokens put before the others: powers of 2, where blocks of tokens and strides begin anew."""
 FEW_QUERIES, MANY_QUERIES = (1, 4, LENGTH - 1), (LENGTH + 1, 2 * LENGTH, 70, 130)
-"""Fewer queries than the LENGTH keys there are, and more."""
+"""Fewer queries than the LENGTH keys, and more."""
 
 Change = Callable[[Tokens], Tokens]
 
 
 @check("normalised", "prefix")
 def more_keys(mechanism: Mechanism) -> None:
-    """Keys that no query minds change nothing, however many: asked where a few change nothing."""
-    needs_asking(mechanism)
+    """Keys without weight have no effect in any number, if a few have none."""
+    skip_unless_custom(mechanism)
     if not mechanism.length_free:
-        raise Skipped("it says that results depend on how many tokens there are")
-    for causal in modes(mechanism):
-        if causal:  # there later keys never count, which is asked for elsewhere
-            continue
-        for key in KEYS:
-            if all(_changes_nothing(mechanism, causal, n, _more_keys(m, key)) for n, m in FEW_KEYS):
-                for many in MANY_KEYS:
-                    what = f"{many} more keys of {key:g} with values of 0 change results, a few do not"
-                    what = f"{what}; if that is meant, say length_free = False"
-                    _require_nothing(mechanism, causal, _more_keys(many, key), what)
-                return
-    raise Skipped("there are no keys that it does not mind")
+        raise Skipped("it declares that results depend on the number of tokens")
+    # Only without `causal`: with it, later keys have no effect anyway, which `causality` tests.
+    for key in NEUTRAL_KEYS if False in causal_modes(mechanism) else ():
+        few = [(length, _add_keys(count, key)) for length, count in FEW_KEYS]
+        if _has_no_effect(mechanism, False, few):
+            usual = _call_usual(mechanism, False)
+            for count in MANY_KEYS:
+                message = f"{count} additional keys of {key:g} with values of 0 change results, a few do not"
+                message = f"{message}; if that is intended, declare length_free = False"
+                _require_no_effect(mechanism, usual, _add_keys(count, key), message)
+            return
+    raise Skipped("no keys are known that have no effect on it")
 
 
 @check("normalised", "prefix")
 def later_places(mechanism: Mechanism) -> None:
-    """Tokens that no later query minds change nothing, however many come before: asked where a few do not."""
-    needs_asking(mechanism)
-    if True not in modes(mechanism):
+    """Earlier tokens without weight have no effect in any number, if a few have none."""
+    skip_unless_custom(mechanism)
+    if True not in causal_modes(mechanism):
         raise Skipped("it has no causal form")
-    for key in KEYS:
-        if all(
-            _changes_nothing(mechanism, True, LENGTH, _tokens_before(few, key), True) for few in FEW_BEFORE
-        ):
-            for many in MANY_BEFORE:
-                what = f"{many} tokens before, of keys {key:g} and values 0, change results, a few do not"
-                _require_nothing(mechanism, True, _tokens_before(many, key), what, before=True)
+    for key in NEUTRAL_KEYS:
+        few = [(LENGTH, _add_keys(count, key, is_before=True)) for count in FEW_BEFORE]
+        if _has_no_effect(mechanism, True, few, is_before=True):
+            usual = _call_usual(mechanism, True)
+            for count in MANY_BEFORE:
+                message = (
+                    f"{count} earlier tokens with keys {key:g} and values 0 change results, a few do not"
+                )
+                change = _add_keys(count, key, is_before=True)
+                _require_no_effect(mechanism, usual, change, message, is_before=True)
             return
-    raise Skipped("tokens before the others are something to it")
+    raise Skipped("earlier tokens always have an effect on it")
 
 
 @check("normalised", "prefix", "cross")
 def more_queries(mechanism: Mechanism) -> None:
-    """A query gives the same among more queries than keys: asked where it does among fewer."""
-    needs_asking(mechanism)
-    if False not in modes(mechanism):
-        raise Skipped("it only looks back, so there is a query for every key")
-    q, k, v = tokens(max(MANY_QUERIES), LENGTH, shape=sizes(mechanism, 1, 2))
+    """A query gives the same among more queries than keys, if it does among fewer."""
+    skip_unless_custom(mechanism)
+    if False not in causal_modes(mechanism):
+        raise Skipped("it is always causal, so there is one query for each key")
+    q, k, v = draw_tokens(max(MANY_QUERIES), LENGTH, shape=fit_shape(mechanism, 1, 2))
 
-    def rows(start: int, stop: int) -> Tensor:
+    def call_rows(start: int, stop: int) -> Tensor:
         with torch.no_grad():
-            return fast(mechanism, q[..., start:stop, :], k, v)
+            return call_fast(mechanism, q[..., start:stop, :], k, v)
 
     try:
-        usual = rows(0, LENGTH)
-        alone = all(observed.alike(rows(0, few), usual[..., :few, :]) for few in FEW_QUERIES)
-    except Exception:  # a stranger may refuse fewer queries than keys in any way
-        alone = False
-    if not alone:
-        raise Skipped("queries are something to each other")
-    placeless = mechanism.order_free(2 * max(MANY_QUERIES), q.shape[-1])
-    for many in MANY_QUERIES:
+        usual = call_rows(0, LENGTH)
+        is_independent = all(
+            observed.alike(call_rows(0, count), usual[..., :count, :]) for count in FEW_QUERIES
+        )
+    except Exception:  # a user's mechanism may refuse fewer queries than keys in any way
+        is_independent = False
+    if not is_independent:
+        raise Skipped("its queries depend on each other")
+    is_order_free = mechanism.order_free(2 * max(MANY_QUERIES), q.shape[-1])
+    for count in MANY_QUERIES:
         try:
-            found = rows(0, many)
+            out = call_rows(0, count)
         except observed.REFUSALS as refusal:
-            raise Skipped(f"it refuses {many} queries on {LENGTH} keys: {one_line(refusal, 90)}") from None
-        what = f"{many} queries on {LENGTH} keys give another result than {LENGTH} of them"
-        require_equal(found[..., :LENGTH, :], usual, rounding(q.dtype), what)
-        if placeless:
-            last = rows(many - LENGTH, many)
-            require_equal(found[..., -LENGTH:, :], last, rounding(q.dtype), what)
+            raise Skipped(f"it refuses {count} queries on {LENGTH} keys: {one_line(refusal, 90)}") from None
+        message = f"{count} queries on {LENGTH} keys give a different result than {LENGTH} of them"
+        require_close(out[..., :LENGTH, :], usual, rounding_bound(q.dtype), message)
+        if is_order_free:
+            last = call_rows(count - LENGTH, count)
+            require_close(out[..., -LENGTH:, :], last, rounding_bound(q.dtype), message)
 
 
 @check("normalised", "prefix")
 def more_coordinates(mechanism: Mechanism) -> None:
-    """Coordinates of zeros change nothing, however many: asked where a few change nothing."""
-    needs_asking(mechanism)
+    """Coordinates of zeros have no effect in any number, if a few have none."""
+    skip_unless_custom(mechanism)
     if mechanism.fixed_width is not None:
-        raise Skipped(f"it takes tokens of width {mechanism.fixed_width} alone")
-    asked = False
-    for causal in modes(mechanism):
-        for scaled in (False, True):
-            for first in (False, True):
-                few = (_more_coordinates(many, scaled, first) for many in FEW_COORDINATES)
-                if not all(_changes_nothing(mechanism, causal, LENGTH, each) for each in few):
+        raise Skipped(f"it accepts only tokens of width {mechanism.fixed_width}")
+    is_tested = False
+    for causal in causal_modes(mechanism):
+        for is_scaled in (False, True):
+            for is_before in (False, True):
+                few = [(LENGTH, _add_coordinates(n, is_scaled, is_before)) for n in FEW_COORDINATES]
+                if not _has_no_effect(mechanism, causal, few):
                     break
-                asked = True
-                for many in MANY_COORDINATES:
-                    where = "before the others " if first else ""
-                    what = f"{many} more coordinates of 0 {where}change results, a few do not"
-                    change = _more_coordinates(many, scaled, first)
-                    _require_nothing(mechanism, causal, change, f"{what} (causal={causal})")
-            if asked:
+                is_tested, usual = True, _call_usual(mechanism, causal)
+                for count in MANY_COORDINATES:
+                    message = (
+                        f"{count} additional coordinates of 0 {'before the others ' if is_before else ''}"
+                    )
+                    message = f"{message}change results, a few do not (causal={causal})"
+                    change = _add_coordinates(count, is_scaled, is_before)
+                    _require_no_effect(mechanism, usual, change, message)
+            if is_tested:
                 break
-    if not asked:
-        raise Skipped("coordinates of 0 are something to it")
+    if not is_tested:
+        raise Skipped("coordinates of 0 have an effect on it")
 
 
 @check("normalised", "prefix")
 def more_features(mechanism: Mechanism) -> None:
-    """Further features of values change no other ones: asked where a few change none."""
-    needs_asking(mechanism)
+    """Additional features of values change no others in any number, if a few change none."""
+    skip_unless_custom(mechanism)
     if mechanism.fixed_features is not None:
-        raise Skipped(f"it takes values of {mechanism.fixed_features} features alone")
-    asked = False
-    for causal in modes(mechanism):
-        if all(_changes_nothing(mechanism, causal, LENGTH, _more_features(many)) for many in FEW_FEATURES):
-            asked = True
-            placeless = all(_last_features_off(mechanism, causal, many) is None for many in FEW_FEATURES)
-            for many in MANY_FEATURES:
-                what = f"{many} more features of values change others, a few do not (causal={causal})"
-                _require_nothing(mechanism, causal, _more_features(many), what)
-                if placeless and (off := _last_features_off(mechanism, causal, many)):
-                    raise off
-    if not asked:
-        raise Skipped("features of values are something to each other")
+        raise Skipped(f"it accepts only values of {mechanism.fixed_features} features")
+    is_tested = False
+    for causal in causal_modes(mechanism):
+        if not _has_no_effect(mechanism, causal, [(LENGTH, _add_features(n)) for n in FEW_FEATURES]):
+            continue
+        is_tested, usual = True, _call_usual(mechanism, causal)
+        # The features may also be put before the others, unless their position has an effect.
+        is_position_free = all(_find_effect_of_position(mechanism, causal, n) is None for n in FEW_FEATURES)
+        for count in MANY_FEATURES:
+            message = f"{count} additional features of values change others, a few do not (causal={causal})"
+            _require_no_effect(mechanism, usual, _add_features(count), message)
+            if is_position_free and (fault := _find_effect_of_position(mechanism, causal, count)):
+                raise fault
+    if not is_tested:
+        raise Skipped("features of values depend on each other in it")
 
 
 @check("normalised", "prefix")
 def more_heads(mechanism: Mechanism) -> None:
-    """A head gives the same among others, however many: asked where it does among 2 and 3."""
-    needs_asking(mechanism)
+    """A head gives the same among any number of heads, if it does among 2 and 3."""
+    skip_unless_custom(mechanism)
     if mechanism.fixed_heads is not None:
-        raise Skipped(f"it takes {mechanism.fixed_heads} heads alone")
-    asked = False
-    for causal in modes(mechanism):
-        given = tokens(shape=sizes(mechanism, 1, max(OTHER_HEADS)))
+        raise Skipped(f"it accepts only {mechanism.fixed_heads} heads")
+    is_tested = False
+    for causal in causal_modes(mechanism):
+        inputs = draw_tokens(shape=fit_shape(mechanism, 1, max(MANY_HEADS)))
+        first_heads: dict[int, Tensor] = {}
         with torch.no_grad():
-            first = {
-                heads: _first_heads(mechanism, given, heads, causal)[:, :1]
-                for heads in (*FEW_HEADS, *OTHER_HEADS)
-            }
-        few, other = (first[heads] for heads in FEW_HEADS)
-        if not torch.allclose(few, other, rtol=1e-12, atol=1e-12):
+            for count in (*FEW_HEADS, *MANY_HEADS):
+                subset = Tokens(*(x[:, :count] for x in inputs))
+                first_heads[count] = call_fast(mechanism, *subset, causal=causal)[:, :1]
+        usual, second = (first_heads[count] for count in FEW_HEADS)
+        if not torch.allclose(usual, second, rtol=1e-12, atol=1e-12):
             continue
-        asked = True
-        for heads in OTHER_HEADS:
-            what = f"the first of {heads} heads gives another result than among 2 or 3 (causal={causal})"
-            require_equal(first[heads], few, rounding(torch.float64), what)
-    if not asked:
-        raise Skipped("how many heads there are is something to it")
+        is_tested = True
+        for count in MANY_HEADS:
+            message = (
+                f"the first of {count} heads gives a different result than among 2 or 3 (causal={causal})"
+            )
+            require_close(first_heads[count], usual, rounding_bound(torch.float64), message)
+    if not is_tested:
+        raise Skipped("its heads depend on their number")
 
 
-def _first_heads(mechanism: Mechanism, given: Tokens, heads: int, causal: bool) -> Tensor:
-    q, k, v = (x[:, :heads] for x in given)
-    return fast(mechanism, q, k, v, causal=causal)
-
-
-def needs_asking(mechanism: Mechanism) -> None:
-    """Only callables have no definition that says what long and wide inputs give."""
+def skip_unless_custom(mechanism: Mechanism) -> None:
+    """Raise Skipped for mechanisms with a definition: `lengths` and `widths` compare with it."""
     if not isinstance(mechanism, CustomMechanism):
-        raise Skipped("its definition says what more tokens, coordinates and features give")
+        raise Skipped("its definition covers any number of tokens, coordinates and features")
 
 
-def _more_keys(many: int, key: float) -> Change:
-    """Tokens of such keys after the others, with values of 0."""
-    return lambda given: (
-        pad(given[0], (0, 0, 0, many), value=0.5),
-        pad(given[1], (0, 0, 0, many), value=key),
-        pad(given[2], (0, 0, 0, many)),
+def _add_keys(count: int, key: float, is_before: bool = False) -> Change:
+    """Add tokens with these keys and values of 0."""
+    ends = (0, 0, count, 0) if is_before else (0, 0, 0, count)
+    return lambda inputs: Tokens(
+        pad(inputs.q, ends, value=0.5), pad(inputs.k, ends, value=key), pad(inputs.v, ends)
     )
 
 
-def _tokens_before(many: int, key: float) -> Change:
-    """Tokens of such keys before the others, with values of 0."""
-    return lambda given: (
-        pad(given[0], (0, 0, many, 0), value=0.5),
-        pad(given[1], (0, 0, many, 0), value=key),
-        pad(given[2], (0, 0, many, 0)),
-    )
+def _add_coordinates(count: int, is_scaled: bool, is_before: bool) -> Change:
+    """Add zeros to queries and keys; `is_scaled` undoes a division of logits by the root of the width."""
+    ends = (count, 0) if is_before else (0, count)
 
-
-def _more_coordinates(many: int, scaled: bool, first: bool) -> Change:
-    """Zeros beside queries and keys; for who divides logits by the root of the width, `scaled`."""
-    ends = (many, 0) if first else (0, many)
-
-    def change(given: Tokens) -> Tokens:
-        q, k, v = given
-        width = q.shape[-1]
-        times = ((width + many) / width) ** 0.5 if scaled else 1.0
-        return times * pad(q, ends), pad(k, ends), v
+    def change(inputs: Tokens) -> Tokens:
+        width = inputs.q.shape[-1]
+        factor = ((width + count) / width) ** 0.5 if is_scaled else 1.0
+        return Tokens(factor * pad(inputs.q, ends), pad(inputs.k, ends), inputs.v)
 
     return change
 
 
-def _more_features(many: int) -> Change:
-    """Other values beside the values."""
-    return lambda given: (given[0], given[1], torch.cat([given[2], _others(given[2], many)], dim=-1))
+def _add_features(count: int, is_before: bool = False) -> Change:
+    """Add random features to values."""
+
+    def change(inputs: Tokens) -> Tokens:
+        v = inputs.v
+        generator = torch.Generator().manual_seed(8)
+        features = torch.rand(*v.shape[:-1], count, generator=generator, dtype=v.dtype)
+        return inputs._replace(v=torch.cat([features, v] if is_before else [v, features], dim=-1))
+
+    return change
 
 
-def _last_features_off(mechanism: Mechanism, causal: bool, many: int) -> Broken | None:
-    """What is wrong if the last features, after so many others, do not give what they give before these."""
-    q, k, v = tokens(shape=sizes(mechanism, 1, 2))
+def _find_effect_of_position(mechanism: Mechanism, causal: bool, count: int) -> Broken | None:
+    """Return the fault if features give different results after others than before them."""
+    inputs = draw_tokens(shape=fit_shape(mechanism, 1, 2))
     with torch.no_grad():
         first, last = (
-            fast(mechanism, q, k, torch.cat(parts, dim=-1), causal=causal)
-            for parts in ((v, _others(v, many)), (_others(v, many), v))
+            call_fast(mechanism, *_add_features(count, is_before)(inputs), causal=causal)
+            for is_before in (False, True)
         )
-    what = f"{many} more features of values before others change these, a few do not (causal={causal})"
+    message = (
+        f"{count} additional features of values before others change these, a few do not (causal={causal})"
+    )
+    tolerance = rounding_bound(inputs.v.dtype)
     try:
-        require_equal(last[..., many:], first[..., : v.shape[-1]], rounding(v.dtype), what)
-    except Broken as off:
-        return off
+        require_close(last[..., count:], first[..., : inputs.v.shape[-1]], tolerance, message)
+    except Broken as fault:
+        return fault
     return None
 
 
-def _others(v: Tensor, many: int) -> Tensor:
-    drawn = torch.Generator().manual_seed(8)
-    return torch.rand(*v.shape[:-1], many, generator=drawn, dtype=v.dtype)
+class _Usual(NamedTuple):
+    """Unchanged tokens and their result: computed once for all changes."""
+
+    inputs: Tokens
+    out: Tensor
+    causal: bool
 
 
-def _changes_nothing(
-    mechanism: Mechanism, causal: bool, length: int, change: Change, before: bool = False
+def _call_usual(mechanism: Mechanism, causal: bool, length: int = LENGTH) -> _Usual:
+    inputs = draw_tokens(length, shape=fit_shape(mechanism, 1, 2))
+    with torch.no_grad():
+        return _Usual(inputs, call_fast(mechanism, *inputs, causal=causal), causal)
+
+
+def _has_no_effect(
+    mechanism: Mechanism, causal: bool, changes: Iterable[tuple[int, Change]], is_before: bool = False
 ) -> bool:
+    """Return whether changes of this many tokens leave their results as they are."""
     try:
-        _require_nothing(mechanism, causal, change, "", length, before)
-    except Exception:  # a stranger may refuse such tokens in any way
+        for length, change in changes:
+            _require_no_effect(mechanism, _call_usual(mechanism, causal, length), change, "", is_before)
+    except Exception:  # a user's mechanism may refuse the changed tokens in any way
         return False
     return True
 
 
-def _require_nothing(
-    mechanism: Mechanism,
-    causal: bool,
-    change: Change,
-    what: str,
-    length: int = LENGTH,
-    before: bool = False,
+def _require_no_effect(
+    mechanism: Mechanism, usual: _Usual, change: Change, message: str, is_before: bool = False
 ) -> None:
-    """The first tokens, or the last if others come `before` them, give what they give without the change."""
-    given = tokens(length, shape=sizes(mechanism, 1, 2))
+    """Raise Broken if the usual tokens, the last ones if others come before, give different results."""
     with torch.no_grad():
-        expected = fast(mechanism, *given, causal=causal)
-        found = fast(mechanism, *change(given), causal=causal)
-    found = (found[..., -length:, :] if before else found[..., :length, :])[..., : expected.shape[-1]]
-    if found.shape != expected.shape:
-        raise Broken(what)
-    require_equal(found, expected, rounding(torch.float64), what)
+        out = call_fast(mechanism, *change(usual.inputs), causal=usual.causal)
+    length, features = usual.out.shape[-2:]
+    out = (out[..., -length:, :] if is_before else out[..., :length, :])[..., :features]
+    if out.shape != usual.out.shape:
+        raise Broken(message)
+    require_close(out, usual.out, rounding_bound(torch.float64), message)

@@ -1,4 +1,4 @@
-"""What a layer carries from the tokens it has read to those that follow."""
+"""The memory of a layer: the information about read tokens that later tokens need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from separatrix.mechanisms.decoding import Past
 
 @dataclass(frozen=True)
 class Cache(Past):
-    """What its mechanism keeps of the tokens before, and the inputs that its convolution still needs."""
+    """The memory of the mechanism, and the inputs that the convolution still needs."""
 
     tail: Float[Tensor, "batch tokens channels"] | None = None
     """The last tokens before the convolution."""
@@ -23,5 +23,5 @@ class Cache(Past):
 
     @classmethod
     def after(cls, past: Past, tail: Tensor | None) -> Cache:
-        """What a mechanism keeps, with the tail of the convolution."""
+        """Combine the memory of a mechanism with the tail of the convolution."""
         return cls(past.lengths, past.state, past.keys, past.values, past.present, past.extras, tail)

@@ -1,4 +1,4 @@
-"""The size of a layer: its parameters, and what it carries from token to token."""
+"""The size of a layer: its parameters, and its state while decoding."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from torch import nn
 
 
 class Measured(nn.Module):
-    """A module that knows its size."""
+    """A module that reports its size."""
 
     @property
     def parameter_count(self) -> int:
-        """How many numbers are learned; a parameter that is used twice is counted once."""
+        """The number of learned numbers; a parameter that is used twice is counted once."""
         return sum(weight.numel() for weight in self.parameters())
 
     def state_bytes(self, tokens: int) -> int:
-        """The bytes carried after so many tokens, for one sequence without padding."""
+        """Return the bytes of the state after this many tokens, for one sequence without padding."""
         raise NotImplementedError

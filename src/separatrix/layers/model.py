@@ -1,4 +1,4 @@
-"""A small model to be read in one sitting: embedding, blocks of attention and perhaps an MLP, head."""
+"""A small model to be read in one sitting: embedding, blocks of attention and optional MLP, head."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from separatrix.core.tensors import Bool, Float, Tensor
 from separatrix.layers.attention import Attention, check_natural
 from separatrix.layers.cache import Cache
 from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm, keeping_size
+from separatrix.layers.parts import RMSNorm, init_to_keep_size
 from separatrix.mechanisms.extras import describe_value
 
 Caches = Sequence[Cache | None]
@@ -25,9 +25,9 @@ class Block(Measured):
 
     **Arguments:**
 
-    - `mechanism`, `width`, `heads`, `options`: as `Attention` takes them.
-    - `mlp`: how many times wider than a token the MLP is inside; None for a block without one.
-    - `norm`: whether tokens are brought to root mean square 1 before either.
+    - `mechanism`, `width`, `heads`, `options`: as for `Attention`.
+    - `mlp`: the width of the hidden layer of the MLP, as a multiple of `width`; None for no MLP.
+    - `norm`: whether the inputs of both are normalised to a root mean square of 1.
 
     >>> out, cache = Block("softmax", 16, 2, rope=10000)(torch.randn(3, 9, 16))
     >>> out.shape
@@ -62,30 +62,30 @@ class Block(Measured):
         cache: Cache | None = None,
         last: int | None = None,
     ) -> tuple[Float[Tensor, "batch answered width"], Cache | None]:
-        """The tokens after the block, or the `last` ones alone, and the cache of its attention."""
-        heard, cache = self.attention(self.attention_norm(x), present, cache, last)
-        x = x[:, x.shape[1] - heard.shape[1] :] + heard
+        """Return the tokens after the block, or only the `last` ones, and the cache of its attention."""
+        update, cache = self.attention(self.attention_norm(x), present, cache, last)
+        x = x[:, x.shape[1] - update.shape[1] :] + update
         return (x if self.mlp is None else x + self.mlp(self.mlp_norm(x))), cache
 
     def state_bytes(self, tokens: int) -> int:
-        """The bytes that its attention carries after so many tokens."""
+        """Return the bytes of the state of its attention after this many tokens."""
         return self.attention.state_bytes(tokens)
 
 
 class Model(Measured):
     """Tokens to numbers: an embedding (or a linear map of continuous inputs), blocks, a norm, a linear head.
 
-    For one seed all weights but those of learned extras are equal whatever the mechanism. A mechanism that
-    is a module is copied for each block, so that each has weights of its own. Places are known by `rope`,
-    `conv` or the mechanism alone: there is no embedding of them.
+    For one seed, all weights but those of learned extras are equal for every mechanism. A mechanism that is a
+    module is copied for each block, so that blocks do not share weights. There is no embedding of positions:
+    only `rope`, `conv` or the mechanism depend on them.
 
     **Arguments:**
 
-    - `mechanism`, `width`, `heads`, `options`: as `Block` takes them, and `Attention`.
-    - `depth`: how many blocks there are.
-    - `outputs`: how many numbers the head gives for each token.
-    - `vocabulary`: how many symbols there are, if inputs are symbols (batch, tokens).
-    - `features`: how wide inputs are, if they are numbers (batch, tokens, features).
+    - `mechanism`, `width`, `heads`, `options`: as for `Block` and `Attention`.
+    - `depth`: the number of blocks.
+    - `outputs`: the number of outputs of the head for each token.
+    - `vocabulary`: the number of symbols, if inputs are symbols (batch, tokens).
+    - `features`: the width of the inputs, if they are numbers (batch, tokens, features).
 
     >>> model = Model("gla", 32, 4, depth=2, outputs=10, vocabulary=10)
     >>> scores, cache = model(torch.randint(10, (3, 9)))
@@ -115,9 +115,9 @@ class Model(Measured):
             self.inputs: nn.Embedding | nn.Linear = nn.Embedding(vocabulary, width)
         else:
             check_natural(features=features)
-            self.inputs = keeping_size(nn.Linear(features or 0, width))
-        chosen = [mechanism if isinstance(mechanism, str) else deepcopy(mechanism) for _ in range(depth)]
-        self.blocks = nn.ModuleList(Block(each, width, heads, norm=norm, **options) for each in chosen)
+            self.inputs = init_to_keep_size(nn.Linear(features or 0, width))
+        copies = [mechanism if isinstance(mechanism, str) else deepcopy(mechanism) for _ in range(depth)]
+        self.blocks = nn.ModuleList(Block(copy, width, heads, norm=norm, **options) for copy in copies)
         self.norm = RMSNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, outputs)
 
@@ -128,37 +128,41 @@ class Model(Measured):
         cache: Caches | None = None,
         last: int | None = None,
     ) -> tuple[Float[Tensor, "batch answered outputs"], Caches]:
-        """What the head says at each token, and the caches of the blocks, with which it goes on.
+        """Return the outputs for each token, or for the `last` ones, and the caches of the blocks.
 
-        Where only so many of the `last` tokens are asked, the last block and the head leave out the others.
+        **Arguments:**
+
+        - `cache`: the caches that the previous call returned; None at the beginning.
         """
         self._check_input(x, cache)
-        x, after = self.inputs(x), list[Cache | None]()
-        for place, block in enumerate(self.blocks, 1):
-            before = None if cache is None else cache[place - 1]
-            x, found = block(x, present, before, last if place == len(self.blocks) else None)
-            after.append(found)
-        return self.head(self.norm(x)), after
+        x, caches = self.inputs(x), list[Cache | None]()
+        for i, block in enumerate(self.blocks):
+            block_cache = None if cache is None else cache[i]
+            # Earlier blocks need all tokens: later ones attend to their outputs.
+            x, block_cache = block(x, present, block_cache, last if i == len(self.blocks) - 1 else None)
+            caches.append(block_cache)
+        return self.head(self.norm(x)), caches
 
     def _check_input(self, x: Any, cache: Any) -> None:
         if isinstance(self.inputs, nn.Embedding):
-            whole = isinstance(x, torch.Tensor) and x.ndim == 2 and x.dtype in (torch.int64, torch.int32)
-            if not whole:
+            is_symbols = isinstance(x, torch.Tensor) and x.ndim == 2 and x.dtype in (torch.int64, torch.int32)
+            if not is_symbols:
                 raise UsageError(
                     f"x must be symbols, int64 of shape (batch, tokens), not {describe_value(x)}"
                 )
-            most = self.inputs.num_embeddings
-            if x.numel() and not bool(((x >= 0) & (x < most)).all()):
-                raise UsageError(f"x has symbols outside 0 to {most - 1}; vocabulary={most}")
+            size = self.inputs.num_embeddings
+            # On a GPU, an index out of range is a device-side assertion, after which CUDA cannot be used.
+            if x.numel() and not bool(((x >= 0) & (x < size)).all()):
+                raise UsageError(f"x has symbols outside 0 to {size - 1}; vocabulary={size}")
         elif not isinstance(x, torch.Tensor) or x.ndim != 3 or x.shape[-1] != self.inputs.in_features:
-            wanted = f"(batch, tokens, {self.inputs.in_features})"
-            raise UsageError(f"x must have shape {wanted}, not {describe_value(x)}")
+            shape = f"(batch, tokens, {self.inputs.in_features})"
+            raise UsageError(f"x must have shape {shape}, not {describe_value(x)}")
         if cache is not None and (not isinstance(cache, Sequence) or len(cache) != len(self.blocks)):
             raise UsageError(
                 f"cache must be what this model returned, one for each of {len(self.blocks)} blocks"
             )
 
     def state_bytes(self, tokens: int) -> int:
-        """The bytes that all blocks together carry after so many tokens."""
+        """Return the bytes of the state of all blocks after this many tokens."""
         blocks = (block for block in self.blocks if isinstance(block, Block))
         return sum(block.state_bytes(tokens) for block in blocks)

@@ -36,6 +36,8 @@ from separatrix.mechanisms.weights import held_by, mark
 
 Weights = tuple[tuple[int, int], ...]
 """Where the numbers of a module lie, and how often they have changed there."""
+POSITIONS = ("first", "present")
+"""The options that are emulated for callables that do not take them."""
 LONGEST_SEEN = 1 << 13
 """On more tokens than this nothing is tried out."""
 
@@ -44,10 +46,22 @@ HAS_WEIGHTS = (
     "torch.manual_seed before it is made"
 )
 
-FOUND_OUT = frozenset(
-    ("fixed_width", "fixed_features", "fixed_heads", "causality", "takes_counts", "linear_in_values")
-)
-"""What a callable does not say is found out by calling it."""
+PROBED = ("fixed_width", "fixed_features", "fixed_heads", "causality", "takes_counts", "linear_in_values")
+"""The properties that are measured by calling a callable, unless it declares them."""
+
+
+class _ProbedProperty:
+    """A property in PROBED that is measured when it is first read: plans name callables without calling them.
+
+    The measured values replace these descriptors in the class, so that later reads cost nothing.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, mechanism: CustomMechanism, owner: type[CustomMechanism]) -> Any:
+        _probe(mechanism)
+        return getattr(mechanism, self.name)
 
 
 class CustomMechanism(Mechanism):
@@ -78,16 +92,10 @@ class CustomMechanism(Mechanism):
     flag: ClassVar[str]
     """What its parameter for causal attention is called; empty if it has none."""
     said_normalised: ClassVar[bool | None] = None
-    looked_at: ClassVar[bool] = False
-    """Whether those in FOUND_OUT are known, and not only guessed from its signature."""
-
-    def __getattribute__(self, name: str) -> Any:
-        """What has to be found out is found out when it is first asked for: a plan that names a callable
-        does not call it."""
-        if name in FOUND_OUT and not type(self).looked_at:
-            type(self).looked_at = True
-            _look_at(self, said_by(self.attend, self.name))
-        return super().__getattribute__(name)
+    declared: ClassVar[Mapping[str, Any]] = {}
+    """The properties in PROBED that the callable declares."""
+    signature_counts: ClassVar[bool] = False
+    """Whether its signature has `counts`; it may refuse them all the same."""
 
     def __init__(self, attend: Callable[..., Tensor], **how: object) -> None:
         super().__init__(**how)
@@ -203,28 +211,33 @@ class CustomMechanism(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         check_request(self, counts, causal)
-        first, present = more.pop("first", 0), more.pop("present", None)
         for name in more:
-            if name not in self.takes_by_name:
+            if name not in self.takes_by_name and name not in POSITIONS:
                 raise UsageError(f"{self.spelled} does not take {name}")
-        options = CallOptions(counts, causal, first, present)
-        return call_with_positions(self, self._attended, q, k, v, options, more)
+        # Most calls have no positions. They skip that layer: fewer frames in the user's traceback, less time.
+        if not any(name in more for name in POSITIONS):
+            return self._call(q, k, v, CallOptions(counts, causal), more)
+        options = CallOptions(counts, causal, more.pop("first", 0), more.pop("present", None))
+        return call_with_positions(self, self._call, q, k, v, options, more)
 
     __call__ = definition
 
-    def _attended(
-        self, q: Tensor, k: Tensor, v: Tensor, options: CallOptions, given: dict[str, Any]
-    ) -> Tensor:
-        declared = {extra.name for extra in self.extras}
-        known = fill_extras(self, q, k, v, {name: x for name, x in given.items() if name in declared})
-        named = {**options.positions(), **given, **known}
+    def _call(self, q: Tensor, k: Tensor, v: Tensor, options: CallOptions, more: dict[str, Any]) -> Tensor:
+        """Call the callable and check its result; an error is annotated with the call."""
+        named = {**options.positions(), **more}
+        if self.extras:
+            declared = {extra.name: more[extra.name] for extra in self.extras if extra.name in more}
+            named |= fill_extras(self, q, k, v, declared)
         if options.counts is not None:
             named["counts"] = options.counts
         if self.flag:
             named[self.flag] = options.causal
         try:
-            return self._called(q, k, v, named)
+            out = self._invoke(self.attend if self.trains else self._copy(v.dtype), q, k, v, **named)
+            require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
+            return out  # type: ignore[no-any-return]
         except Exception as error:
+            annotate_user_error(error, self.spelled, described_call(q, k, v, named), k.shape[-2])
             other = self._other_sizes(q, v)
             if not other:
                 raise
@@ -242,43 +255,26 @@ class CustomMechanism(Mechanism):
             f"{noun} {fixed}, not {given}" for noun, fixed, given in sizes if fixed not in (None, given)
         )
 
-    def _called(self, q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any]) -> Tensor:
-        try:
-            out = self._in(v.dtype)(q, k, v, **options)
-            require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
-            return out  # type: ignore[no-any-return]
-        except Exception as error:
-            annotate_user_error(error, self.spelled, described_call(q, k, v, options), k.shape[-2])
-            raise
-
-    def _in(self, dtype: torch.dtype) -> Callable[..., Any]:
-        return partial(self._asked, self.attend if self.trains else self._copy(dtype))
-
-    def _tried(self, dtype: torch.dtype) -> Callable[..., Any]:
-        """As it is called, but on a copy, also where the module itself is trained."""
-        return partial(self._asked, self._copy(dtype))
-
-    def _asked(self, attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
-        """What a callable gives, asked the way it wants to be; of several results the first."""
+    def _invoke(self, attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
+        """Return the output of a callable, or the first of several, with scaled queries and with heads."""
         if self.parameters.scale is not None:
             q = q * self.parameters.factor(q.shape[-1])
-        given = [x.flatten(0, 1) for x in (q, k, v)] if self.flat else [q, k, v]
+        inputs = [x.flatten(0, 1) for x in (q, k, v)] if self.flat else [q, k, v]
         try:
-            out = attend(*given, **options)
-        except SystemExit as ended:
-            raise WrongResult(f"tried to end the program: sys.exit({ended.code!r})") from None
+            out = attend(*inputs, **options)
+        except SystemExit as error:
+            raise WrongResult(f"tried to end the program: sys.exit({error.code!r})") from None
         out = out[0] if isinstance(out, tuple) and out else out
-        if not self.flat:
-            return out
-        whole = isinstance(out, torch.Tensor) and out.ndim == 3
-        return out.reshape(*q.shape[:2], *out.shape[1:]) if whole else out
+        if self.flat and isinstance(out, torch.Tensor) and out.ndim == 3:
+            return out.reshape(*q.shape[:2], *out.shape[1:])
+        return out
 
     def _copy(self, dtype: torch.dtype) -> Callable[..., Tensor]:
         """A copy of a module, in evaluation: what is tried on it leaves the module as it is."""
         if not isinstance(self.attend, torch.nn.Module):
             return self.attend
-        held = (*self.attend.parameters(), *self.attend.buffers())
-        weights = tuple((each.data_ptr(), each._version) for each in held)
+        tensors = (*self.attend.parameters(), *self.attend.buffers())
+        weights = tuple((tensor.data_ptr(), tensor._version) for tensor in tensors)
         if dtype not in self._cast or self._cast[dtype][0] != weights:
             self._cast[dtype] = weights, deepcopy(self.attend).eval().to(dtype)
         return self._cast[dtype][1]
@@ -318,31 +314,33 @@ def wrapped(
     attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
 ) -> CustomMechanism:
     """The mechanism of a callable that is made; a seed in `how` is the one its weights were drawn with."""
-    asked = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
-    attend = ready(attend, name, asked)
-    known = taken_by_name(attend, name)
-    flag = next((each for each in FLAGS if each in known), "")
+    call = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
+    attend = ready(attend, name, call)
+    names = taken_by_name(attend, name)
+    flag = next((flag for flag in FLAGS if flag in names), "")
+    declared = said_by(attend, name)
+    if call.width is not None:
+        declared.update(fixed_width=call.width, fixed_features=None)
+    if call.heads is not None:
+        declared["fixed_heads"] = call.heads
     variables = {
         "name": name,
         "source": str(getattr(attend, "__module__", type(attend).__module__)),
-        "causality": Causality.EITHER if flag else Causality.NEVER,
-        "takes_counts": "counts" in known,
-        "takes_first": "first" in known,
-        "takes_present": "present" in known,
-        "takes_by_name": frozenset(known.difference(OPTIONS)),
-        "extras": tuple(declared_extras(attend, name, known)),
+        "takes_first": "first" in names,
+        "takes_present": "present" in names,
+        "takes_by_name": frozenset(names.difference(OPTIONS)),
+        "extras": tuple(declared_extras(attend, name, names)),
         "flag": flag,
         "made_with": dict(made_with),
         "__doc__": inspect.getdoc(attend),
         "__module__": __name__,
+        **declared,
+        **{name: _ProbedProperty(name) for name in PROBED},
+        "declared": {name: value for name, value in declared.items() if name in PROBED},
+        "signature_counts": "counts" in names,
     }
-    said = said_by(attend, name)
-    if asked.width is not None:
-        said.update(fixed_width=asked.width, fixed_features=None)
-    if asked.heads is not None:
-        said["fixed_heads"] = asked.heads
-    made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), {**variables, **said})
-    return made(attend, **asked.non_default_values())
+    made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), variables)
+    return made(attend, **call.non_default_values())
 
 
 def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
@@ -377,38 +375,54 @@ def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
     return mechanism
 
 
-def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
-    """Find out, on a few seeded tokens, what a callable did not say."""
-    made, flag, attend = type(mechanism), mechanism.flag, mechanism._tried(torch.float64)
-    back, ahead = (partial(attend, **{flag: causal}) if flag else attend for causal in (True, False))
+def _probe(mechanism: CustomMechanism) -> None:
+    """Measure the properties in PROBED that a callable does not declare, on a few seeded tokens."""
+    probed, flag, declared = type(mechanism), mechanism.flag, mechanism.declared
+    # Probing reads these properties itself, so they need values before.
+    usual: dict[str, Any] = {
+        "fixed_width": None,
+        "fixed_features": None,
+        "fixed_heads": None,
+        "linear_in_values": True,
+    }
+    usual["causality"] = Causality.EITHER if flag else Causality.NEVER
+    for name, value in {**usual, "takes_counts": mechanism.signature_counts, **declared}.items():
+        setattr(probed, name, value)
+    # A copy, also where the module itself is trained: probing must not change it.
+    attend = partial(mechanism._invoke, mechanism._copy(torch.float64))
+    causal, bidirectional = (partial(attend, **{flag: value}) if flag else attend for value in (True, False))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         sizes = None
         for flat in (False, True):
-            made.flat = flat
-            for each in (back, ahead) if flag else (ahead,):
-                sizes = sizes or observed.sizes_taken(each, mechanism.attend, mechanism._sizes)
+            probed.flat = flat
+            for form in (causal, bidirectional) if flag else (bidirectional,):
+                sizes = sizes or observed.sizes_taken(form, mechanism.attend, mechanism._sizes)
             if sizes is not None:
                 break
         else:
-            made.flat = False
+            probed.flat = False
         sizes = sizes or mechanism._sizes
-        made.fixed_width, made.fixed_features, made.fixed_heads = sizes.width, sizes.features, sizes.heads
-        if "causality" not in said and observed.only_looks_back(ahead, sizes):
-            made.causality = Causality.ALWAYS
-        elif "causality" not in said and flag:
-            refused = [observed.refuses(each, sizes) for each in (back, ahead)]
-            if refused == [True, False]:
-                made.causality = Causality.NEVER
-            elif refused == [False, True]:
-                made.causality = Causality.ALWAYS
-        usual = back if made.causality is Causality.ALWAYS else ahead
-        if made.flat:
-            made.takes_counts = False
-        if made.takes_counts and observed.attends(usual, sizes):
-            times = torch.ones(observed.LENGTH, dtype=torch.float64)
-            made.takes_counts = not observed.refuses(partial(usual, counts=times), sizes)
-        if "linear_in_values" not in said:
-            made.linear_in_values = observed.is_linear_in_values(usual, sizes)
+        probed.fixed_width, probed.fixed_features, probed.fixed_heads = (
+            sizes.width,
+            sizes.features,
+            sizes.heads,
+        )
+        if "causality" not in declared and observed.only_looks_back(bidirectional, sizes):
+            probed.causality = Causality.ALWAYS
+        elif "causality" not in declared and flag:
+            refusals = [observed.refuses(form, sizes) for form in (causal, bidirectional)]
+            if refusals == [True, False]:
+                probed.causality = Causality.NEVER
+            elif refusals == [False, True]:
+                probed.causality = Causality.ALWAYS
+        form = causal if probed.causality is Causality.ALWAYS else bidirectional
+        if probed.flat:
+            probed.takes_counts = False
+        if probed.takes_counts and observed.attends(form, sizes):
+            counts = torch.ones(observed.LENGTH, dtype=torch.float64)
+            probed.takes_counts = not observed.refuses(partial(form, counts=counts), sizes)
+        if "linear_in_values" not in declared:
+            probed.linear_in_values = observed.is_linear_in_values(form, sizes)
 
 
 def _trained(

@@ -17,8 +17,14 @@ from separatrix.analysis.cards.construction_result import (
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.costs.cost import measure_cost
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.contract import Broken, Examination, ended_in, examine, not_called
-from separatrix.contract.inputs import modes, require_finite, sizes, tokens
+from separatrix.contract import (
+    Broken,
+    Examination,
+    examination_after_crash,
+    examination_of_uncallable,
+    examine,
+)
+from separatrix.contract.inputs import causal_modes, draw_tokens, fit_shape, require_finite
 from separatrix.core.errors import describe_failure, one_line
 from separatrix.core.parameters import listed_mechanisms
 from separatrix.mechanisms import Mechanism, Softmax
@@ -69,14 +75,18 @@ def assess(
     tell(f"{subject.spelled}: contract")
     pending = Disagreement(subject.spelled, UNFINISHED)
     empty = Card(Calling(subject), Examination(), pending, pending, quick=quick, finished=False)
-    on_crash(lambda cause: replace(empty, contract=not_called({"form": cause})))
+    on_crash(lambda cause: replace(empty, contract=examination_of_uncallable({"form": cause})))
     failure = find_call_failure(subject)
     calling = Calling(subject) if failure else calling_of(subject)
 
     def before_check(name: str, examination: Examination) -> None:
-        on_crash(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
+        on_crash(
+            lambda cause: replace(
+                empty, calling=calling, contract=examination_after_crash(examination, name, cause)
+            )
+        )
 
-    contract = not_called(failure) if failure else _examine(subject, tell, before_check)
+    contract = examination_of_uncallable(failure) if failure else _examine(subject, tell, before_check)
     if failure or quick:
         reason = NOT_CALLABLE if failure else "only the contract was requested"
         pending = Disagreement(subject.spelled, reason)
@@ -97,7 +107,7 @@ def _card_to_compare(mechanism: Mechanism, softmax_cost: CostCurve | Disagreemen
     """Return the card of a mechanism that another one is compared with."""
     if failure := find_call_failure(mechanism):
         not_timed = Disagreement(mechanism.spelled, NOT_CALLABLE)
-        return Card(Calling(mechanism), not_called(failure), not_timed, softmax_cost)
+        return Card(Calling(mechanism), examination_of_uncallable(failure), not_timed, softmax_cost)
     pending = Disagreement(mechanism.spelled, UNFINISHED)
     card = Card(calling_of(mechanism), _examine(mechanism, tell), pending, softmax_cost)
     return _Steps(tell, softmax_cost=softmax_cost).complete(card)
@@ -181,9 +191,9 @@ def find_call_failure(mechanism: Mechanism) -> dict[str, str]:
 
     Nothing else is tried then: every other check would only report the same error.
     """
-    q, k, v = tokens(shape=sizes(mechanism))
+    inputs = draw_tokens(shape=fit_shape(mechanism))
     try:
-        require_finite(mechanism(q, k, v, causal=modes(mechanism)[0]), "ordinary tokens")
+        require_finite(mechanism(*inputs, causal=causal_modes(mechanism)[0]), "ordinary tokens")
     except Broken as fault:
         return {"finite": one_line(fault)}
     except Exception as error:  # a user's mechanism may raise anything

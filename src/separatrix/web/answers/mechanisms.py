@@ -143,7 +143,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
             "calling": [] if not own or find_call_failure(one) else calling_of(one).words,
             "special_cases": [
                 edge
-                for edge in lattice.shown()
+                for edge in lattice.list_special_cases()
                 if name in (edge["special"].partition(":")[0], edge["general"].partition(":")[0].split()[0])
             ],
         }
