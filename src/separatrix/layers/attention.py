@@ -246,7 +246,7 @@ def _check_constants(mechanism: Mechanism) -> None:
     parameters = mechanism.parameters
     for extra in mechanism.extras:
         name = extra.parameter or extra.name
-        values, defaults = parameters.shown(), type(parameters)().shown()
+        values, defaults = parameters.as_json(), type(parameters)().as_json()
         if name in parameters.model_fields_set and values[name] != defaults[name]:
             raise UsageError(
                 f"{mechanism.spelled}: a layer learns {extra.name} for each token or head, so {name}="
