@@ -86,32 +86,21 @@ def make_router() -> APIRouter:
 def _describe_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     """Return the OpenAPI description of the path and the query."""
     hints = get_type_hints(endpoint.function, include_extras=True)
-    described = []
+    parameters = []
     for name in endpoint.parameters:
         if f"{{{name}}}" in endpoint.path or f"{{{name}:path}}" in endpoint.path:
             schema = TypeAdapter(hints[name]).json_schema()
-            described.append(
-                {
-                    "name": name,
-                    "in": "path",
-                    "required": True,
-                    "schema": schema,
-                    "description": schema["description"],
-                }
-            )
+            parameters.append(_describe_parameter(name, "path", schema, schema["description"]))
     if "words" in endpoint.parameters:
-        described.append(WORDS_PARAMETER)
+        parameters.append(WORDS_PARAMETER)
     for name, description in (endpoint.options or {}).items():
-        described.append(
-            {
-                "name": f"--{name}",
-                "in": "query",
-                "required": False,
-                "schema": {"type": "string"},
-                "description": description,
-            }
-        )
-    return described
+        parameters.append(_describe_parameter(f"--{name}", "query", {"type": "string"}, description))
+    return parameters
+
+
+def _describe_parameter(name: str, place: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+    required = place == "path"
+    return {"name": name, "in": place, "required": required, "schema": schema, "description": description}
 
 
 def _make_route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
@@ -125,7 +114,7 @@ def _make_route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         dispatcher: Dispatcher = request.app.state.dispatcher
         arguments = _read_arguments(endpoint, request, dispatcher.settings)
         state = ""
-        if "store" in endpoint.parameters:
+        if "store_address" in endpoint.parameters:
             state = _read_store_state(dispatcher.settings.store)
         if endpoint.refresh_seconds is not None:
             state += f" {time.monotonic() // endpoint.refresh_seconds}"
@@ -141,13 +130,9 @@ def _read_arguments(endpoint: Endpoint, request: Request, settings: Settings) ->
     for name in MECHANISM_PARAMETERS:
         if name in values:
             settings.require_admitted(values[name])
-    several = "mechanism" in values and len(split_mechanisms(values["mechanism"])) > 1
-    if several:
-        remedy = (
-            "compare them with --against"
-            if "against" in (endpoint.options or {})
-            else "ask for each by itself"
-        )
+    if len(split_mechanisms(values.get("mechanism", ""))) > 1:
+        can_compare = "against" in (endpoint.options or {})
+        remedy = "compare them with --against" if can_compare else "ask for each by itself"
         raise UsageError(f"{values['mechanism']} are several mechanisms; {remedy}")
     if endpoint.options is not None:
         values["words"], values["options"] = read_query(request, endpoint.options)
@@ -159,7 +144,7 @@ def _read_arguments(endpoint: Endpoint, request: Request, settings: Settings) ->
     values["accepts_cells"] = CELLS in request.headers.get("accept", "")
     values["own_mechanisms"] = list(settings.mechanisms)
     # Only the worker that reads the store gets its address with the password.
-    values["store"] = None if settings.store is None else settings.store.reveal()
+    values["store_address"] = None if settings.store is None else settings.store.reveal()
     return {name: value for name, value in values.items() if name in endpoint.parameters}
 
 
@@ -167,8 +152,8 @@ def read_query(request: Request, option_names: Collection[str]) -> tuple[dict[st
     """Return the parameters of an address, as `n=1e6`, and its options, as `--of=margin`."""
     pairs = request.query_params.multi_items()
     words = read_words([f"{name}={value}" for name, value in pairs if not name.startswith("--")])
-    typed = read_words([f"{name}={value}" for name, value in pairs if name.startswith("--")])
-    options = {name.removeprefix("--"): value for name, value in typed.items()}
+    dashed = read_words([f"{name}={value}" for name, value in pairs if name.startswith("--")])
+    options = {name.removeprefix("--"): value for name, value in dashed.items()}
     unknown = next((name for name in options if name not in option_names), None)
     if unknown is not None:
         available = f"; there is {', '.join(f'--{name}' for name in option_names)}" if option_names else ""

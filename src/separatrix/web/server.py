@@ -52,7 +52,7 @@ def explore(
             "add --allow-others if that is what you want"
         )
     missing_store = _find_missing_store(settings)
-    listening = _listen(host, port)
+    listening = _bind_socket(host, port)
     # The fork server imports the packages of the workers while this process imports FastAPI.
     process_context(PRELOADED)
     try:
@@ -94,7 +94,7 @@ def _find_missing_store(settings: Settings) -> str | None:
     return None if address.path.exists() else str(address.path)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to an address, so that a port in use is reported before anything is imported."""
     if not 0 <= port <= MAX_PORT:
         raise UsageError(f"--port {port} is out of range; ports are 0 (any that is free) to {MAX_PORT}")

@@ -27,10 +27,10 @@ class Settings:
         """
         from separatrix.mechanisms.load import MECHANISMS, installed
 
-        requested = split_mechanisms(mechanisms)
-        if not requested:
+        spellings = split_mechanisms(mechanisms)
+        if not spellings:
             raise UsageError("name a mechanism, for example softmax")
-        for mechanism in requested:
+        for mechanism in spellings:
             name, _, words = mechanism.partition(":")
             if mechanism in self.mechanisms or (name in MECHANISMS and ":" not in words):
                 continue

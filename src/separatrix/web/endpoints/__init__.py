@@ -10,7 +10,7 @@ description. A function gets values by the names of its parameters, and returns 
 - those in the path, for example `construction`. Names of mechanisms are admitted before the function sees
   them, also those in options: a page can never name code.
 - `words`, the parameters of a construction, and `options`, which have two dashes in the address.
-- `store`, the address of the store or None, and `own_mechanisms`: both from the command line.
+- `store_address`, the address of the store or None, and `own_mechanisms`: both from the command line.
 - `accepts_cells`: whether the client takes the binary numbers of a map.
 - `is_quick`: whether this is the quick lane. The function answers at once or raises `Slow`; then it is called
   again in the slow lane.

@@ -122,8 +122,8 @@ def solve_without_draws(engine: str, solve: Callable[..., Value]) -> Value:
     raise Slow
 
 
-def open_for_reading(store: str) -> Store:
+def open_for_reading(address: str) -> Store:
     """Open a store so that nothing can be written to it."""
     from separatrix.sweeps.store import open_store
 
-    return open_store(store, timeout=STORE_TIMEOUT, read_only=True)
+    return open_store(address, timeout=STORE_TIMEOUT, read_only=True)

@@ -63,23 +63,12 @@ class MechanismLook(Document):
 
 
 @endpoint("/looks", list[MechanismLook], in_server=True)
+@cache
 def list_looks(settings: Settings) -> list[MechanismLook]:
     """Every mechanism with its colour, which is the same in every figure of the product."""
-    own_looks = [_make_look(name, "your own", "as programmed", name) for name in settings.mechanisms]
-    return [*_registered_looks(), *own_looks]
-
-
-@cache
-def _registered_looks() -> list[MechanismLook]:
     from separatrix.mechanisms.load import examples
-
-    return [
-        _make_look(mechanism.name, mechanism.family, mechanism.formula, mechanism.spelled)
-        for mechanism in examples()
-    ]
-
-
-def _make_look(name: str, family: str, formula: str, spelled: str) -> MechanismLook:
     from separatrix.pages.looks import choose_looks
 
-    return MechanismLook(name, family, formula, spelled, choose_looks([spelled])[spelled].css_colour)
+    rows = [(kind.name, kind.family, kind.formula, kind.spelled) for kind in examples()]
+    rows += [(name, "your own", "as programmed", name) for name in settings.mechanisms]
+    return [MechanismLook(*row, choose_looks([row[-1]])[row[-1]].css_colour) for row in rows]

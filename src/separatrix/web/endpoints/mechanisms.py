@@ -19,12 +19,7 @@ from separatrix.exact.engines import solve
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.web.endpoints._base import (
-    MechanismName,
-    Options,
-    endpoint,
-    solve_without_draws,
-)
+from separatrix.web.endpoints._base import MechanismName, Options, endpoint, solve_without_draws
 from separatrix.web.workers import Report, Slow
 
 MAX_ATLAS_CELLS = 120
@@ -178,13 +173,13 @@ class ComputedCells(Document):
 def list_computed_cells(cached_documents: Callable[..., list[Any]]) -> dict[str, Any]:
     """The cells that were computed since the explorer was started, and that are still cached."""
     answers = {"verdicts": solve_atlas_verdicts, "cells": compute_atlas}
-    computed = {}
+    contents = {}
     for name, function in answers.items():
         cells = [cell for document in cached_documents(function) for cell in document]
         # The same cell may be part of several answers, for example of another order of the rows.
         by_place = {(cell["mechanism"], cell["construction"]): cell for cell in cells}
-        computed[name] = list(by_place.values())
-    return computed
+        contents[name] = list(by_place.values())
+    return contents
 
 
 @endpoint("/atlas", list[AtlasCell], options=ATLAS_OPTIONS, why_no_words=NO_WORDS_ATLAS)
@@ -232,13 +227,13 @@ def describe_mechanism(mechanism: MechanismName, options: Options) -> MechanismH
 
     subject = mechanism_from(mechanism, **_read_call_options(options))
     is_own, name = isinstance(subject, CustomMechanism), subject.name
-    listed = next((row for row in catalog.list_mechanisms() if row["name"] == name), None)
-    if listed is None:
+    row = next((row for row in catalog.list_mechanisms() if row["name"] == name), None)
+    if row is None:
         family = "your own" if is_own else subject.family
-        listed = {"name": name, "family": family, "formula": subject.formula, "parameters": [], "source": ""}
+        row = {"name": name, "family": family, "formula": subject.formula, "parameters": [], "source": ""}
     return MechanismHeading(
         mechanism=subject.spelled,
-        listed={**listed, **catalog.describe_mechanism(name)},  # type: ignore[typeddict-item]
+        listed={**row, **catalog.describe_mechanism(name)},  # type: ignore[typeddict-item]
         calling=[] if not is_own or find_call_failure(subject) else calling_of(subject).words,
         special_cases=[
             edge  # type: ignore[misc]

@@ -87,12 +87,12 @@ class CellCounts(Document):
 
 
 @endpoint("/store", StoreContents, refresh_seconds=RUNS_REFRESH_SECONDS)
-def describe_store(store: str | None) -> StoreContents:
+def describe_store(store_address: str | None) -> StoreContents:
     """The progress of every sweep: counts alone, cheap enough to be requested every second."""
-    opened = _open(store)
-    progress = read_progress(opened)
+    store = _open_store(store_address)
+    progress = read_progress(store)
     return StoreContents(
-        opened.location,
+        store.location,
         progress.cells,
         progress.kinds,
         progress.running,
@@ -101,13 +101,13 @@ def describe_store(store: str | None) -> StoreContents:
     )
 
 
-def _open(store: str | None) -> Store:
-    if store is None:
+def _open_store(store_address: str | None) -> Store:
+    if store_address is None:
         raise UsageError(
             "the page was started without a store; start it with: separatrix explore --store "
             "sqlite:///results.db"
         )
-    return open_for_reading(store)
+    return open_for_reading(store_address)
 
 
 def _describe_sweep(progress: SweepProgress) -> GrowingSweep:
@@ -141,15 +141,15 @@ def _count_planned(text: str) -> int | None:
         "after": "The place where the previous page ended: its `next`.",
     },
 )
-def list_cells(store: str | None, words: Words, options: Options) -> dict[str, Any]:
+def list_cells(store_address: str | None, words: Words, options: Options) -> dict[str, Any]:
     """A page of what `separatrix results --json` prints; the same words and options."""
-    opened, conditions = _open(store), _read_conditions(words, options)
-    sweep = _find_sweep(opened, options)
-    size, after = _read_page_size(options), _read_place(opened, options)
-    with select_cells(opened, conditions, sweep, size, after=after) as selection:
+    store, conditions = _open_store(store_address), _read_conditions(words, options)
+    sweep = _find_sweep(store, options)
+    size, after = _read_page_size(options), _read_place(store, options)
+    with select_cells(store, conditions, sweep, size, after=after) as selection:
         # A first page without cells may be due to a misspelled name, which is an error, as for the command.
         if selection.count == 0 and "after" not in options:
-            require_known(opened, conditions)
+            require_known(store, conditions)
         rows = [row for frame in selection.frames() for row in iterate_documents(frame, selection.kind)]
         damage, last = selection.damage, selection.last
     return {
@@ -160,22 +160,22 @@ def list_cells(store: str | None, words: Words, options: Options) -> dict[str, A
 
 
 @endpoint("/results/counts", CellCounts, options=COUNT_OPTIONS)
-def count_cells(store: str | None, words: Words, options: Options) -> CellCounts:
+def count_cells(store_address: str | None, words: Words, options: Options) -> CellCounts:
     """The number of cells that `separatrix results` selects, by verdict or status."""
-    opened, conditions = _open(store), _read_conditions(words, options)
-    sweep, result = _find_sweep(opened, options), func.coalesce(cells.c.verdict, cells.c.status)
+    store, conditions = _open_store(store_address), _read_conditions(words, options)
+    sweep, result = _find_sweep(store, options), func.coalesce(cells.c.verdict, cells.c.status)
     query: Any = select(result, func.count(func.distinct(cells.c.id))).select_from(cells)
     if sweep is not None:
         query = query.join(members, members.c.cell == cells.c.id).where(members.c.sweep == sweep)
-    query = query.where(cells.c.kind == conditions.kind, conditions.clause(opened.dialect))
-    counts = {str(name): int(count) for name, count in opened.select(query.group_by(result))}
+    query = query.where(cells.c.kind == conditions.kind, conditions.clause(store.dialect))
+    counts = {str(name): int(count) for name, count in store.select(query.group_by(result))}
     most_first = dict(sorted(counts.items(), key=lambda item: -item[1]))
     return CellCounts(sum(counts.values()), most_first)
 
 
 @endpoint("/results/figures", SweepFigures, options=SWEEP_OPTION)
 def draw_sweep_figures(
-    store: str | None, words: Words, options: Options, is_quick: bool, report: Report
+    store_address: str | None, words: Words, options: Options, is_quick: bool, report: Report
 ) -> SweepFigures:
     """Curves and maps of a sweep, of the newest where none is named, from cells that meet the conditions.
 
@@ -185,29 +185,29 @@ def draw_sweep_figures(
     from separatrix.pages.store.stored_cells import NoSuchCells, open_cells
     from separatrix.pages.store.texts import count_evidence, describe_verdicts, spell_duration
 
-    opened, conditions = _open(store), read_filter(words)
-    sweep = _find_sweep(opened, options)
-    count = _count_members(opened, sweep)
+    store, conditions = _open_store(store_address), read_filter(words)
+    sweep = _find_sweep(store, options)
+    count = _count_members(store, sweep)
     if is_quick and count > MAX_QUICK_FIGURE_CELLS:
         raise Slow
     report({"what": f"reading {count:,} cells"})
     try:
-        with open_cells(opened, sweep, conditions) as (stored, selection):
+        with open_cells(store, sweep, conditions) as (figure_cells, selection):
             report({"what": "drawing curves and maps"})
-            distinct = stored.distinct
-            groups = group_cells(stored)
+            distinct = figure_cells.distinct
+            groups = group_cells(figure_cells)
             curves, curves_left_out = describe_curves(groups)
             maps, maps_left_out = describe_maps(groups)
             # The damage is known once the cells have been read.
             damage = selection.damage
             return SweepFigures(
-                title=stored.title,
+                title=figure_cells.title,
                 finding=describe_verdicts(distinct),
                 evidence=count_evidence(distinct),
                 seconds=spell_duration(float(distinct["seconds"].sum())),
-                unfinished=stored.unfinished,
-                versions=list(stored.versions[:MAX_FIGURE_VERSIONS]),
-                plan="" if stored.sweep is None else visible(stored.sweep.plan),
+                unfinished=figure_cells.unfinished,
+                versions=list(figure_cells.versions[:MAX_FIGURE_VERSIONS]),
+                plan="" if figure_cells.sweep is None else visible(figure_cells.sweep.plan),
                 curves=curves,
                 curves_left_out=curves_left_out,
                 maps=maps,
@@ -220,15 +220,15 @@ def draw_sweep_figures(
 
 @endpoint("/compare/{one}/{other}", ComparedSweeps)
 def compare_two_sweeps(
-    one: SweepName, other: OtherSweepName, store: str | None, is_quick: bool, report: Report
+    one: SweepName, other: OtherSweepName, store_address: str | None, is_quick: bool, report: Report
 ) -> ComparedSweeps:
     """What `separatrix compare --json` prints."""
-    opened = _open(store)
-    count = sum(_count_members(opened, opened.find_sweep(name)) for name in (one, other))
+    store = _open_store(store_address)
+    count = sum(_count_members(store, store.find_sweep(name)) for name in (one, other))
     if is_quick and count > MAX_QUICK_COMPARED_CELLS:
         raise Slow
     report({"what": f"comparing {count:,} cells"})
-    return compare_sweeps(opened, one, other)
+    return compare_sweeps(store, one, other)
 
 
 def _read_conditions(words: Words, options: Options) -> Filter:

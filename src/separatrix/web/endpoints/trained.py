@@ -115,15 +115,15 @@ def list_published() -> list[dict[str, Any]]:
 
 
 @endpoint("/learn", TrainedOverview)
-def list_trained_tasks(store: str | None) -> TrainedOverview:
+def list_trained_tasks(store_address: str | None) -> TrainedOverview:
     """Every task, with the number of its runs in the store."""
     from separatrix.analysis.evidence.stored import StoredTask, count_stored_tasks
     from separatrix.sweeps.store import NoStore
 
     note, counts = None, dict[str, StoredTask]()
     try:
-        if store is not None:
-            counts = {task.task: task for task in count_stored_tasks(open_for_reading(store))}
+        if store_address is not None:
+            counts = {task.task: task for task in count_stored_tasks(open_for_reading(store_address))}
     except NoStore as missing:
         (note,) = told(missing)
     tasks = []
@@ -142,7 +142,7 @@ def list_trained_tasks(store: str | None) -> TrainedOverview:
 
 @endpoint("/learn/{task}", TrainedTask)
 def describe_trained_task(
-    task: TaskName, store: str | None, own_mechanisms: list[str], is_quick: bool, report: Report
+    task: TaskName, store_address: str | None, own_mechanisms: list[str], is_quick: bool, report: Report
 ) -> TrainedTask:
     """What the store's runs show of a task; nothing is trained."""
     from separatrix.analysis.evidence.stored import StoredTraining, read_training
@@ -155,9 +155,9 @@ def describe_trained_task(
     row = {**catalog.list_tasks(True, task)[0], **catalog.describe_task(task)}
     training = StoredTraining(())
     try:
-        if store is not None:
+        if store_address is not None:
             load = _mechanism_loader(own_mechanisms)
-            training = read_training(open_for_reading(store), task, load, _text_reporter(report))
+            training = read_training(open_for_reading(store_address), task, load, _text_reporter(report))
     except NoStore as missing:
         training = StoredTraining((), tuple(told(missing)))
     return TrainedTask(
@@ -216,28 +216,28 @@ def _describe_experiment(result: TrainingResult) -> StoredExperiment:
 
 @endpoint("/ledger/predictions", list[Prediction])
 def check_stored_predictions(
-    store: str | None, own_mechanisms: list[str], is_quick: bool, report: Report
+    store_address: str | None, own_mechanisms: list[str], is_quick: bool, report: Report
 ) -> Sequence[Prediction]:
     """The exact predictions about mechanisms, compared with the scores of the store's runs."""
     from separatrix.analysis.evidence.stored import count_stored_tasks, stored_predictions
 
-    if store is None or not count_stored_tasks(open_for_reading(store)):
+    if store_address is None or not count_stored_tasks(open_for_reading(store_address)):
         return ()
     if is_quick:
         raise Slow
     return stored_predictions(
-        open_for_reading(store), _mechanism_loader(own_mechanisms), _text_reporter(report)
+        open_for_reading(store_address), _mechanism_loader(own_mechanisms), _text_reporter(report)
     )
 
 
 @endpoint("/ledger/published", ReproductionLedger)
 def compare_published(
-    store: str | None, own_mechanisms: list[str], is_quick: bool, report: Report
+    store_address: str | None, own_mechanisms: list[str], is_quick: bool, report: Report
 ) -> ReproductionLedger:
     """What `separatrix learn --published --json` prints, with what the store has measured of it."""
     from separatrix.analysis.evidence.stored import stored_reproductions
 
     if is_quick:
         raise Slow
-    opened = None if store is None else open_for_reading(store)
-    return stored_reproductions(opened, _mechanism_loader(own_mechanisms), _text_reporter(report))
+    store = None if store_address is None else open_for_reading(store_address)
+    return stored_reproductions(store, _mechanism_loader(own_mechanisms), _text_reporter(report))
