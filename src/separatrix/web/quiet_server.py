@@ -56,7 +56,7 @@ class QuietServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close all connections."""
-        # uvicorn logs an error for each response that it cuts off here; that is no error of the user's.
+        # uvicorn logs an error if it cuts off responses here, which is how the explorer is meant to end.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
         self._cancel_requests()
         await super().shutdown(sockets)

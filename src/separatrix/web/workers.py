@@ -113,7 +113,7 @@ class Worker:
         is_readable = loop.create_future()
 
         def wake() -> None:
-            # The loop may call this again before the reader is removed.
+            # The wait may have been cancelled in the same turn of the event loop.
             if not is_readable.done():
                 is_readable.set_result(None)
 
