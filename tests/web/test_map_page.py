@@ -77,8 +77,8 @@ def test_keys_walk_the_cells_and_pin_what_the_command_says(page: Any, explorer: 
         page.keyboard.press(key)
     table = page.locator(".pinned table")
     table.wait_for()
-    assert page.url.endswith("#A=a1:0.99,n:1000000000")
-    words = ("spike", "softmax,linear", "a1=0.99", "n=1000000000")
+    assert page.url.endswith("#A=a1:0.99,n:1e9")
+    words = ("spike", "softmax,linear", "a1=0.99", "n=1e9")
     found = json.loads(run("verdict", *words, "--json").stdout)
     rows = {row.split("\t")[0]: row.split("\t")[1:] for row in table.inner_text().split("\n") if "\t" in row}
     assert rows["Verdict"] == ["distinguishes", "blind"]

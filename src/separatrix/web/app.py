@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.staticfiles import StaticFiles
 
 from separatrix import __version__
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, told
 from separatrix.core.startup import process_context
 from separatrix.web.dispatch import ClientGone, Dispatcher, describe_problem
 from separatrix.web.guard import API, LOOPBACK_NAMES, Guard
@@ -108,7 +108,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         return JSONResponse({"error": message, "field": None}, status)
 
     async def report_fault(request: Request, error: Exception) -> Response:
-        return JSONResponse(describe_problem(error), 500)
+        return JSONResponse({"error": " ".join(told(error)), "field": None}, 500)
 
     app.add_exception_handler(SeparatrixError, refuse)
     app.add_exception_handler(ClientGone, ignore)
