@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +17,30 @@ import pytest
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.startup import process_context
 from separatrix.web import lanes
+from separatrix.web.endpoints.questions import answer_verdict
 from separatrix.web.lanes import Busy, Lane, TooLong
-from separatrix.web.workers import PRELOADED, Call, Refused, Slow, WorkerDied
+from separatrix.web.workers import PRELOADED, Call, RefusedRequest, Slow, WorkerDied
 
-SPIKE = {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}, "quick": True}
-ENDLESS = {
-    "construction": "spike",
-    "mechanisms": "window:size=64",
-    "words": {"n": "4000"},
-    "options": {"draws": "100000"},
-    "quick": False,
-}
+SPIKE = Call(
+    answer_verdict,
+    {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}},
+    is_quick=True,
+)
+ENDLESS = Call(
+    answer_verdict,
+    {
+        "construction": "spike",
+        "mechanisms": "window:size=64",
+        "words": {"n": "4000"},
+        "options": {"draws": "100000"},
+    },
+)
 
 
 @asynccontextmanager
 async def lane(size: int = 1, seconds: float = 60) -> AsyncIterator[Lane]:
-    found = Lane("test", size, seconds, process_context(PRELOADED))
-    await found.open()
+    found = Lane(size, seconds, process_context(PRELOADED))
+    await found.start()
     try:
         yield found
     finally:
@@ -44,7 +52,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def answers(found: Lane) -> None:
-    assert json.loads(await found.ask(Call("verdicts", SPIKE)))["verdict"] == "distinguishes"
+    assert json.loads((await found.ask(SPIKE)).body)["verdict"] == "distinguishes"
 
 
 def alive(process: int) -> bool:
@@ -55,10 +63,10 @@ def test_a_refusal_is_told_and_the_process_goes_on() -> None:
     async def work() -> None:
         async with lane() as found:
             before = found.processes
-            with pytest.raises(Refused, match="n=abc is not a number"):
-                await found.ask(Call("verdicts", {**SPIKE, "words": {"n": "abc"}}))
+            with pytest.raises(RefusedRequest, match="n=abc is not a number"):
+                await found.ask(replace(SPIKE, arguments={**SPIKE.arguments, "words": {"n": "abc"}}))
             with pytest.raises(Slow):
-                await found.ask(Call("verdicts", {**ENDLESS, "quick": True}))
+                await found.ask(replace(ENDLESS, is_quick=True))
             await answers(found)
             assert found.processes == before
 
@@ -69,7 +77,7 @@ def test_what_nobody_waits_for_is_ended() -> None:
     async def work() -> None:
         async with lane() as found:
             (before,) = found.processes
-            asked = asyncio.create_task(found.ask(Call("verdicts", ENDLESS)))
+            asked = asyncio.create_task(found.ask(ENDLESS))
             await asyncio.sleep(0.3)
             asked.cancel()
             await answers(found)  # by another process
@@ -80,12 +88,12 @@ def test_what_nobody_waits_for_is_ended() -> None:
 
 
 def test_what_is_nearly_done_is_finished_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "PATIENCE", 60)
+    monkeypatch.setattr(lanes, "GRACE_SECONDS", 60)
 
     async def work() -> None:
         async with lane() as found:
             before = found.processes
-            asked = asyncio.create_task(found.ask(Call("verdicts", SPIKE)))
+            asked = asyncio.create_task(found.ask(SPIKE))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             asked.cancel()
@@ -99,8 +107,8 @@ def test_what_takes_too_long_is_ended() -> None:
     async def work() -> None:
         async with lane(seconds=0.5) as found:
             with pytest.raises(TooLong, match="give the command in a terminal"):
-                await found.ask(Call("verdicts", ENDLESS))
-            found.seconds = 60
+                await found.ask(ENDLESS)
+            found.max_seconds = 60
             await answers(found)
 
     run(work())
@@ -109,7 +117,7 @@ def test_what_takes_too_long_is_ended() -> None:
 def test_a_process_that_dies_is_replaced() -> None:
     async def work() -> None:
         async with lane() as found:
-            asked = asyncio.create_task(found.ask(Call("verdicts", ENDLESS)))
+            asked = asyncio.create_task(found.ask(ENDLESS))
             await asyncio.sleep(0.3)
             for process in found.processes:
                 os.kill(process, signal.SIGKILL)
@@ -150,11 +158,11 @@ def test_a_place_is_not_lost_where_no_process_can_be_started(monkeypatch: pytest
         async with lane() as found:
             kill(found)
             with monkeypatch.context() as broken:
-                broken.setattr(lanes, "start", cannot_start)
+                broken.setattr(lanes, "start_worker", cannot_start)
                 for _ in range(3):
                     async with asyncio.timeout(10):
                         with pytest.raises(SeparatrixError, match="enough memory"):
-                            await found.ask(Call("verdicts", SPIKE))
+                            await found.ask(SPIKE)
             async with asyncio.timeout(60):
                 await answers(found)
 
@@ -168,13 +176,13 @@ def cannot_start(*_: Any) -> Any:
 def test_waiting_for_a_free_process_has_an_end() -> None:
     async def work() -> None:
         async with lane() as found:
-            found.longest_wait = 0.2
-            asked = asyncio.create_task(found.ask(Call("verdicts", ENDLESS)))
+            found.max_wait = 0.2
+            asked = asyncio.create_task(found.ask(ENDLESS))
             await asyncio.sleep(0.1)
             with pytest.raises(Busy, match="no process was free for this within 0 s"):
-                await found.ask(Call("verdicts", SPIKE))
+                await found.ask(SPIKE)
             asked.cancel()
-            found.longest_wait = 60
+            found.max_wait = 60
             await answers(found)
 
     run(work())
@@ -183,7 +191,7 @@ def test_waiting_for_a_free_process_has_an_end() -> None:
 def test_closing_ends_what_is_being_computed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         async with lane(size=2) as found:
-            asked = [asyncio.create_task(found.ask(Call("verdicts", ENDLESS))) for _ in range(2)]
+            asked = [asyncio.create_task(found.ask(ENDLESS)) for _ in range(2)]
             await asyncio.sleep(0.2)
             before = found.processes
             await asyncio.wait_for(found.close(), 5)
@@ -196,14 +204,14 @@ def test_closing_ends_what_is_being_computed_without_a_word(caplog: pytest.LogCa
 
 
 def test_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MOST_WAITING", 2)
+    monkeypatch.setattr(lanes, "MAX_WAITING", 2)
 
     async def work() -> None:
         async with lane() as found:
-            asked = [asyncio.create_task(found.ask(Call("verdicts", ENDLESS))) for _ in range(3)]
+            asked = [asyncio.create_task(found.ask(ENDLESS)) for _ in range(3)]
             await asyncio.sleep(0.2)
             with pytest.raises(Busy):
-                await found.ask(Call("verdicts", SPIKE))
+                await found.ask(SPIKE)
             for each in asked:
                 each.cancel()
             await asyncio.wait(asked)

@@ -15,7 +15,8 @@ from command_server import run
 from explorer import Explorer, ExplorerProcess, children, running, start
 from separatrix.cli import explore
 from separatrix.web import server
-from separatrix.web.requests import JSON, LINES
+from separatrix.web.dispatch import LINES
+from separatrix.web.workers import JSON
 
 
 def test_the_port_in_the_help_is_the_servers() -> None:

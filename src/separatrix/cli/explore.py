@@ -50,7 +50,7 @@ def explore(
     )  # the slowest import; runs while the rest is imported and checked
 
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.web import Exploring
+    from separatrix.web import RunningExplorer
     from separatrix.web import explore as serve
     from separatrix.web.settings import Settings
 
@@ -58,18 +58,17 @@ def explore(
         mechanism_from(name)
     settings = Settings(store, tuple(mechanism or []))
 
-    def tell(exploring: Exploring) -> None:
-        typer.echo(f"The explorer is at {exploring.address}")
-        if exploring.others:
+    def announce(explorer: RunningExplorer) -> None:
+        typer.echo(f"The explorer is at {explorer.address}")
+        if explorer.is_public:
             typer.echo("Other machines can reach it.")
-        if exploring.missing is not None:
-            typer.echo(
-                f"There is no store {visible(exploring.missing)} yet; the page shows it once there is one."
-            )
+        if explorer.missing_store is not None:
+            missing_store = visible(explorer.missing_store)
+            typer.echo(f"There is no store {missing_store} yet; the page shows it once there is one.")
         typer.echo("Press Ctrl-C to end it.")
 
     try:
-        serve(settings, host=host, port=port, allow_others=allow_others, browser=browser, tell=tell)
+        serve(settings, host=host, port=port, allow_others=allow_others, browser=browser, announce=announce)
     except KeyboardInterrupt:
         if stop_signal() != signal.SIGINT:  # Ctrl-C is the way to end it
             raise

@@ -1,4 +1,4 @@
-"""The application: the guard before everything, the API, and the page's files."""
+"""The application: access control in front of everything, the API, and the files of the page."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from starlette.staticfiles import StaticFiles
 
 from separatrix import __version__
 from separatrix.core.errors import SeparatrixError, user_lines
-from separatrix.core.registry import modules
 from separatrix.core.startup import process_context
-from separatrix.web import api
-from separatrix.web.guard import LOOPBACK, Guard
+from separatrix.web.dispatch import ClientGone, Dispatcher, describe_problem
+from separatrix.web.guard import API, LOOPBACK_NAMES, Guard
 from separatrix.web.lanes import Lane
-from separatrix.web.requests import Desk, Gone, problem
+from separatrix.web.routes import make_router
 from separatrix.web.settings import Settings
 from separatrix.web.workers import PRELOADED, Unavailable
 
 STATIC = Path(__file__).parent / "static"
 VIEWS = ("verdict", "map", "atlas", "assess", "learn", "results", "compare")
-"""First words of the page's own addresses: the commands that they are the words of."""
-NOTHING = """<!doctype html>
+"""The first words of addresses that show the page; the rest are the words of that command."""
+NOT_FOUND_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Separatrix</title></head>
-<body><p>{said}. <a href="/">To the explorer</a></p></body></html>
+<body><p>{message}. <a href="/">To the explorer</a></p></body></html>
 """
-"""What a browser shows at an address that is none of the page's."""
-QUICK, SLOW = 2, 2
-"""Processes for what is answered at once, and for what is not."""
-LONGEST_QUICK, LONGEST_SLOW = 3.0, 600.0
-LONGEST_WAIT = 60.0
-"""Seconds to wait for a process that answers at once."""
-NICENESS = 10
+LANE_SIZE = 2
+"""The number of processes in each lane."""
+MAX_QUICK_SECONDS, MAX_SLOW_SECONDS = 3.0, 600.0
+MAX_QUICK_WAIT = 60.0
+"""Seconds that a request may wait for a process of the quick lane."""
+SLOW_NICENESS = 10
+"""Slow answers give way to quick ones: a slider is to follow the mouse while an atlas is computed."""
 
 
-def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: bool = False) -> FastAPI:
-    """The whole explorer, as an ASGI application; its processes start and end with it."""
+def make_app(settings: Settings, names: Iterable[str] = LOOPBACK_NAMES, any_address: bool = False) -> FastAPI:
+    """Return the explorer as an ASGI application; its processes start and end with it."""
 
     @asynccontextmanager
-    async def running(app: FastAPI) -> AsyncIterator[None]:
+    async def run_lanes(app: FastAPI) -> AsyncIterator[None]:
         context = process_context(PRELOADED)
-        quick = Lane("quick", QUICK, LONGEST_QUICK, context, longest_wait=LONGEST_WAIT)
-        slow = Lane("slow", SLOW, LONGEST_SLOW, context, NICENESS, longest_wait=LONGEST_SLOW)
-        app.state.desk = Desk(settings, quick, slow)
-        await quick.open()
-        opening = asyncio.create_task(slow.open())  # which nobody waits for yet
+        quick = Lane(LANE_SIZE, MAX_QUICK_SECONDS, context, max_wait=MAX_QUICK_WAIT)
+        slow = Lane(LANE_SIZE, MAX_SLOW_SECONDS, context, SLOW_NICENESS, max_wait=MAX_SLOW_SECONDS)
+        app.state.dispatcher = Dispatcher(settings, quick, slow)
+        await quick.start()
+        # The page is shown before the slow processes run: the first view needs only quick answers.
+        slow_start = asyncio.create_task(slow.start())
         try:
             yield
         finally:
-            opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
+            slow_start.cancel()
+            await asyncio.gather(slow_start, return_exceptions=True)
             await quick.close()
             await slow.close()
 
@@ -64,15 +64,15 @@ def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: b
         title="Separatrix",
         version=__version__,
         summary="What an attention mechanism can and cannot tell apart.",
+        # Their pages load scripts from elsewhere, which the Content-Security-Policy forbids.
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
-        lifespan=running,
+        lifespan=run_lanes,
     )
-    for module in modules(api):
-        app.include_router(module.router)
+    app.include_router(make_router())
     _add_page(app)
-    _add_problems(app)
+    _add_error_handlers(app)
     app.add_middleware(Guard, names=names, any_address=any_address)
     return app
 
@@ -89,28 +89,29 @@ def _add_page(app: FastAPI) -> None:
         app.add_api_route(f"/{view}/{{words:path}}", page, include_in_schema=False)
 
 
-def _add_problems(app: FastAPI) -> None:
-    """Every error is one line of JSON, or of a page where a browser goes astray, never a traceback."""
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer every error in one line of JSON, or with a small page to a browser, never with a traceback."""
 
     async def refuse(request: Request, error: Exception) -> Response:
         status = 503 if isinstance(error, Unavailable) else 400
-        return JSONResponse(problem(error), status)
+        return JSONResponse(describe_problem(error), status)
 
-    async def gone(request: Request, error: Exception) -> Response:
-        return Response(status_code=204)  # nobody hears it
+    async def ignore(request: Request, error: Exception) -> Response:
+        return Response(status_code=204)  # the client has gone; nothing is sent
 
-    async def unknown(request: Request, error: Exception) -> Response:
+    async def report_http_error(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 400
-        said = "there is nothing at this address" if status == 404 else "this cannot be asked so"
-        if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
-            return HTMLResponse(NOTHING.format(said=said.capitalize()), status)
-        return JSONResponse({"error": said, "field": None}, status)
+        message = "there is nothing at this address" if status == 404 else "this cannot be asked so"
+        is_browser = "text/html" in request.headers.get("accept", "")
+        if is_browser and not request.url.path.startswith(API):
+            return HTMLResponse(NOT_FOUND_PAGE.format(message=message.capitalize()), status)
+        return JSONResponse({"error": message, "field": None}, status)
 
-    async def unforeseen(request: Request, error: Exception) -> Response:
+    async def report_fault(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": " ".join(user_lines(error)), "field": None}, 500)
 
     app.add_exception_handler(SeparatrixError, refuse)
-    app.add_exception_handler(Gone, gone)
-    app.add_exception_handler(HTTPException, unknown)
-    app.add_exception_handler(RequestValidationError, unknown)
-    app.add_exception_handler(Exception, unforeseen)
+    app.add_exception_handler(ClientGone, ignore)
+    app.add_exception_handler(HTTPException, report_http_error)
+    app.add_exception_handler(RequestValidationError, report_http_error)
+    app.add_exception_handler(Exception, report_fault)

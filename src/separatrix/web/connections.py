@@ -39,13 +39,13 @@ def max_connections() -> int:
     try:
         import resource
 
-        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        max_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         in_use = sum(1 for _ in Path("/proc/self/fd").iterdir())
     except (ImportError, OSError):  # there is no such limit, or no /proc
-        allowed, in_use = 256, 32
-    if allowed < 0:  # RLIM_INFINITY
+        max_files, in_use = 256, 32
+    if max_files < 0:  # RLIM_INFINITY
         return MAX_CONNECTIONS
-    return min(MAX_CONNECTIONS, max(1, allowed - in_use - RESERVED_FILES))
+    return min(MAX_CONNECTIONS, max(1, max_files - in_use - RESERVED_FILES))
 
 
 class LimitedProtocol(H11Protocol):
@@ -87,7 +87,7 @@ class LimitedProtocol(H11Protocol):
 
     def _make_room(self) -> bool:
         """Close the connection that has been silent for longest; False where there is none."""
-        others = [
+        silent_connections = [
             connection
             for connection in self.connections
             if isinstance(connection, LimitedProtocol)
@@ -95,14 +95,15 @@ class LimitedProtocol(H11Protocol):
             and connection.is_waiting
             and not connection.transport.is_closing()
         ]
-        if not others:
+        if not silent_connections:
             return False
-        min(others, key=lambda other: other._silent_since).transport.abort()
+        min(silent_connections, key=lambda connection: connection._silent_since).transport.abort()
         return True
 
     def _close_if_silent(self) -> None:
         now = self.loop.time()
         is_silent = self.cycle is None or self.cycle.response_complete
+        # A long answer is not silence: the time begins when the client has to act.
         due = self._silent_since + HEADER_SECONDS if is_silent else now + HEADER_SECONDS
         if due <= now:
             self.transport.abort()
@@ -123,8 +124,8 @@ class QuietErrors:
             loop.default_exception_handler(context)
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
-            why = (error.strerror or str(error)).lower()
+            reason = (error.strerror or str(error)).lower()
             sys.stderr.write(
-                f"separatrix: a connection cannot be accepted ({why}); raise the limit with ulimit -n\n"
+                f"separatrix: a connection cannot be accepted ({reason}); raise the limit with ulimit -n\n"
             )
             sys.stderr.flush()

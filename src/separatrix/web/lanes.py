@@ -1,8 +1,8 @@
-"""Processes that answer requests, one at a time each: what takes too long, or nobody waits for, is ended.
+"""Worker processes that answer one request at a time each, and that are ended when nobody waits any more.
 
-A request goes to the first process that is free. Where the one who asked goes away, a process may still
-finish within `PATIENCE` (a new one costs more than a map); after that it is ended and another started. So is
-one that died; what it was asked before it began is asked again.
+A request goes to the first idle process. If the client leaves, the process may still finish within
+`GRACE_SECONDS` (a new process costs more than a map); after that it is killed and replaced. A process that
+died is replaced too; if it died before it began a request, the request goes to another one.
 """
 
 from __future__ import annotations
@@ -14,167 +14,185 @@ from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 from separatrix.core.errors import SeparatrixError
-from separatrix.web.workers import Call, Died, Refused, Slow, Tell, Unavailable, Worker, WorkerDied, start
+from separatrix.web.workers import (
+    Call,
+    Died,
+    RefusedRequest,
+    Reply,
+    Report,
+    Slow,
+    Unavailable,
+    Worker,
+    WorkerDied,
+    start_worker,
+)
 
-Found = TypeVar("Found")
-PATIENCE = 0.5
-"""Seconds that a process has to finish what nobody waits for."""
-MOST_WAITING = 400
+Value = TypeVar("Value")
+GRACE_SECONDS = 0.5
+"""The time that a process has to finish an answer that nobody waits for."""
+MAX_WAITING = 400
 """Requests that may wait for a free process."""
 
 
 class Busy(Unavailable):
-    """Too many wait already."""
+    """No process became free in time."""
 
 
 class TooLong(Unavailable):
-    """It took longer than it may."""
+    """The computation exceeded its time limit."""
 
 
 @dataclass
 class Lane:
-    """Some processes, and who waits for them."""
+    """A fixed number of processes, and the requests that wait for them."""
 
-    name: str
     size: int
-    seconds: float
-    """The longest an answer may take."""
+    max_seconds: float
+    """The time limit of an answer."""
     context: BaseContext
     niceness: int = 0
-    """How far its processes stand back for others."""
-    longest_wait: float = 600.0
-    """Seconds that one may wait for a free process."""
+    """By how much the processes lower their priority."""
+    max_wait: float = 600.0
+    """Seconds that a request may wait for a free process."""
     _slots: asyncio.Semaphore = field(init=False)
-    """One for each process that works, is being started or being ended: never more than `size`."""
+    """One for each process that works, starts or ends: together never more than `size`."""
     _idle: list[Worker] = field(default_factory=list)
     _workers: set[Worker] = field(default_factory=set)
     _waiting: int = 0
-    _closed: bool = False
+    _is_closed: bool = False
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.size)
 
-    async def open(self) -> None:
-        """Start the processes, and wait until each can be asked."""
-        await asyncio.gather(*(self._start_one() for _ in range(self.size)))
+    async def start(self) -> None:
+        """Start the processes, and wait until each accepts calls."""
+        await asyncio.gather(*(self._add_idle_worker() for _ in range(self.size)))
 
-    async def _start_one(self) -> None:
+    async def _add_idle_worker(self) -> None:
         async with self._slots:
-            self._idle.append(await self._start())
+            self._idle.append(await self._start_worker())
 
-    async def _start(self) -> Worker:
-        worker = await asyncio.to_thread(start, self.context, self.niceness)
+    async def _start_worker(self) -> Worker:
+        worker = await asyncio.to_thread(start_worker, self.context, self.niceness)
         self._workers.add(worker)
         return worker
 
     @property
     def processes(self) -> frozenset[int]:
-        """Their numbers."""
+        """The process ids."""
         return frozenset(worker.process.pid for worker in self._workers)
 
-    async def ask(self, call: Call, tell: Tell = lambda _: None) -> bytes:
-        """The answer, once a process is free; cancelling it ends the work."""
+    async def ask(self, call: Call, report: Report = lambda _: None) -> Reply:
+        """Return the reply, once a process is free; cancelling this ends the computation."""
         while True:
-            worker = await self._free()
+            worker = await self._take_worker()
             try:
                 worker.send(call)
             except Died:
-                self._let_go(worker)
+                # It died while it was idle and has not seen the request, which can go to another process.
+                self._replace_later(worker)
             else:
-                return await self._answer(worker, tell)
+                return await self._receive_reply(worker, report)
 
-    async def _free(self) -> Worker:
-        """A process that nobody else has, once there is one."""
-        if self._waiting >= MOST_WAITING:
-            raise Busy("too many requests wait already; try again in a moment")
+    async def _take_worker(self) -> Worker:
+        """Wait for a slot and return a process that nobody else uses."""
+        if self._waiting >= MAX_WAITING:
+            raise Busy("too many requests are waiting; try again in a moment")
         self._waiting += 1
         try:
-            async with asyncio.timeout(self.longest_wait):
+            async with asyncio.timeout(self.max_wait):
                 await self._slots.acquire()
         except TimeoutError:
             raise Busy(
-                f"no process was free for this within {self.longest_wait:.0f} s: others compute what was "
-                "asked before; try again in a moment, or give the command in a terminal"
+                f"no process was free for this within {self.max_wait:.0f} s: they are computing earlier "
+                "requests; try again in a moment, or give the command in a terminal"
             ) from None
         finally:
             self._waiting -= 1
         if self._idle:
             return self._idle.pop()
         try:
-            return await self._start()
+            # A slot without an idle process: the last attempt to replace a dead one failed.
+            return await self._start_worker()
         except BaseException:
             self._slots.release()
             raise
 
-    async def _answer(self, worker: Worker, tell: Tell) -> bytes:
-        work = self._do(worker.answer(tell))
+    async def _receive_reply(self, worker: Worker, report: Report) -> Reply:
+        work = self._create_task(worker.receive_reply(report))
         try:
-            async with asyncio.timeout(self.seconds):
-                answer = await asyncio.shield(work)
+            async with asyncio.timeout(self.max_seconds):
+                # Shielded: if the client leaves, the reply is still read for GRACE_SECONDS, so that the
+                # process can be used again. A reply left in the pipe would be taken for the next one.
+                reply = await asyncio.shield(work)
         except asyncio.CancelledError:
-            self._let_go(worker, work, PATIENCE)
+            self._replace_later(worker, work, GRACE_SECONDS)
             raise
         except TimeoutError:
-            self._let_go(worker, work)
+            self._replace_later(worker, work)
             raise TooLong(
-                f"this takes longer than {self.seconds:.0f} s, which is as long as the page waits; "
+                f"this takes longer than {self.max_seconds:.0f} s, the limit of the explorer; "
                 "give the command in a terminal"
             ) from None
         except Died:
-            self._let_go(worker)
+            self._replace_later(worker)
             raise WorkerDied(
                 "the process that computed this died, perhaps for want of memory; try again, or ask for less"
             ) from None
-        except (Refused, Slow):
+        except (RefusedRequest, Slow):
             self._give_back(worker)
             raise
         except BaseException:
-            self._let_go(worker, work)
+            self._replace_later(worker, work)
             raise
         self._give_back(worker)
-        return answer
+        return reply
 
     def _give_back(self, worker: Worker) -> None:
         self._idle.append(worker)
         self._slots.release()
 
-    def _let_go(self, worker: Worker, work: asyncio.Task[bytes] | None = None, patience: float = 0.0) -> None:
-        """Wait a little for work that nobody waits for; then another process takes the place of this one."""
-        if not self._closed:
-            self._do(self._leave(worker, work, patience))
+    def _replace_later(
+        self, worker: Worker, work: asyncio.Task[Reply] | None = None, grace_seconds: float = 0.0
+    ) -> None:
+        if not self._is_closed:
+            self._create_task(self._replace(worker, work, grace_seconds))
 
-    async def _leave(self, worker: Worker, work: asyncio.Task[bytes] | None, patience: float) -> None:
+    async def _replace(self, worker: Worker, work: asyncio.Task[Reply] | None, grace_seconds: float) -> None:
+        """Keep the process if its work ends soon; otherwise kill it and start another."""
         try:
             if work is not None:
-                await asyncio.wait([work], timeout=patience)
+                await asyncio.wait([work], timeout=grace_seconds)
                 if work.done() and not work.cancelled() and not isinstance(work.exception(), Died):
                     self._idle.append(worker)
                     return
                 work.cancel()
+                # The task has to stop watching the pipe before the pipe is closed.
                 await asyncio.wait([work])
             self._workers.remove(worker)
             await asyncio.to_thread(worker.end)
-            self._idle.append(await self._start())
+            self._idle.append(await self._start_worker())
         except SeparatrixError:
-            pass  # whoever takes the place next starts a process, or hears why there is none
+            pass  # the next request for this slot starts a process, or reports why none can be started
         finally:
             self._slots.release()
 
-    def _do(self, work: Coroutine[Any, Any, Found]) -> asyncio.Task[Found]:
-        """Begin something that `close` ends."""
+    def _create_task(self, work: Coroutine[Any, Any, Value]) -> asyncio.Task[Value]:
+        # The event loop holds only weak references to tasks; `close` cancels those that are left.
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """End all of them."""
-        self._closed = True
-        running = list(self._tasks)
-        for task in running:
+        """Cancel all work and kill the processes."""
+        self._is_closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # All are killed before any is waited for, so that they end at the same time.
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:

@@ -1,4 +1,4 @@
-"""Listening, on this machine's own address unless asked otherwise, and opening the page."""
+"""Starting the explorer: it listens on this machine's own address by default, and opens the page."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dataclasses import dataclass
 
 from separatrix.core.errors import UsageError
 from separatrix.core.startup import process_context
-from separatrix.web.guard import LOOPBACK, is_loopback
+from separatrix.web.guard import LOOPBACK_NAMES, MAX_PORT, is_loopback
 from separatrix.web.settings import Settings
 from separatrix.web.workers import PRELOADED
 
 PORT = 8310
-ANY = ("0.0.0.0", "::")
+ANY_ADDRESS = ("0.0.0.0", "::")
 """Addresses that mean all addresses of the machine."""
 
 
 @dataclass(frozen=True)
-class Exploring:
-    """Where the page is."""
+class RunningExplorer:
+    """The address of the page, and what a user should know about it."""
 
     address: str
-    others: bool
-    """Whether other machines reach it."""
-    missing: str | None = None
-    """The file of the store that was named, where there is none yet."""
+    is_public: bool
+    """Whether other machines can reach it."""
+    missing_store: str | None = None
+    """The file of the store that was named, if it does not exist yet."""
 
 
 def explore(
@@ -40,43 +40,48 @@ def explore(
     port: int = PORT,
     allow_others: bool = False,
     browser: bool = True,
-    tell: Callable[[Exploring], None] = lambda _: None,
+    announce: Callable[[RunningExplorer], None] = lambda _: None,
 ) -> None:
-    """Serve the page until it is interrupted; `tell` hears where it is once it answers.
+    """Serve the page until it is interrupted; `announce` is called once it answers.
 
-    `port` 0 is any free one. Other machines reach it only with `allow_others`.
+    `port` 0 is any free port. Other machines can reach the page only with `allow_others`.
     """
     if not is_loopback(host) and not allow_others:
         raise UsageError(
             f"--host {host} lets other machines in, who would see your stores and use this machine; "
             "add --allow-others if that is what you want"
         )
-    missing = _missing(settings)
-    bound = _bind(host, port)
-    process_context(PRELOADED)  # it imports what the processes need while this one imports the rest
+    missing_store = _find_missing_store(settings)
+    listening = _bind_socket(host, port)
+    # The fork server imports the packages of the workers while this process imports FastAPI.
+    process_context(PRELOADED)
     try:
         from separatrix.web.app import make_app
-        from separatrix.web.ending import QuietServer, configured
+        from separatrix.web.quiet_server import make_server
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the explorer needs {error.name}, which is not installed: pip install 'separatrix[explore]'"
         ) from None
-    number = bound.getsockname()[1]
-    names = (*LOOPBACK, host, socket.gethostname()) if allow_others else LOOPBACK
-    app = make_app(settings, names, any_address=host in ANY)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{'127.0.0.1' if host in ANY else shown}:{number}/"
-    exploring = Exploring(address, not is_loopback(host), missing)
-    server = QuietServer(configured(app), lambda: app.state.desk.end())
-    threading.Thread(target=_announce, args=(server, exploring, browser, tell), daemon=True).start()
+    names = (*LOOPBACK_NAMES, host, socket.gethostname()) if allow_others else LOOPBACK_NAMES
+    app = make_app(settings, names, any_address=host in ANY_ADDRESS)
+    address = f"[{host}]" if ":" in host else host
+    if host in ANY_ADDRESS:
+        address = "127.0.0.1"
+    explorer = RunningExplorer(
+        f"http://{address}:{listening.getsockname()[1]}/", not is_loopback(host), missing_store
+    )
+    server = make_server(app, lambda: app.state.dispatcher.end())
+    threading.Thread(
+        target=_announce_when_ready, args=(server, explorer, browser, announce), daemon=True
+    ).start()
     try:
-        asyncio.run(server.serve([bound]))
+        asyncio.run(server.serve([listening]))
     finally:
-        bound.close()
+        listening.close()
 
 
-def _missing(settings: Settings) -> str | None:
-    """The file of the store where there is none yet; an address that can be no store is refused."""
+def _find_missing_store(settings: Settings) -> str | None:
+    """Return the file of the store if it does not exist yet; refuse an address that cannot be a store."""
     if settings.store is None:
         return None
     from separatrix.sweeps.store import DEFAULT, parse_address
@@ -89,33 +94,37 @@ def _missing(settings: Settings) -> str | None:
     return None if address.path.exists() else str(address.path)
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    if not 0 <= port <= 65535:
-        raise UsageError(f"--port {port} is out of range; ports are 0 (any that is free) to 65535")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address, so that a port in use is reported before anything is imported."""
+    if not 0 <= port <= MAX_PORT:
+        raise UsageError(f"--port {port} is out of range; ports are 0 (any that is free) to {MAX_PORT}")
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # Otherwise the port of an explorer that has just ended stays blocked for a minute.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((host, port))
+        listening.bind((host, port))
     except OSError as error:
-        bound.close()
-        why = (error.strerror or str(error)).lower()
+        listening.close()
+        reason = (error.strerror or str(error)).lower()
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             raise UsageError(
-                f"--host {host} is no address of this machine ({why}); leave it out, or name one that it has"
+                f"--host {host} is no address of this machine ({reason}); leave it out, or name one that it "
+                "has"
             ) from None
         raise UsageError(
-            f"port {port} of {host} cannot be had ({why}); name another with --port, or --port 0 for any"
+            f"port {port} of {host} cannot be had ({reason}); name another with --port, or --port 0 for any"
         ) from None
-    return bound
+    return listening
 
 
-def _announce(server: object, exploring: Exploring, browser: bool, tell: Callable[[Exploring], None]) -> None:
-    """Say where the page is once it answers, and open it."""
+def _announce_when_ready(
+    server: object, explorer: RunningExplorer, browser: bool, announce: Callable[[RunningExplorer], None]
+) -> None:
+    # uvicorn has no event for the start of a server that is given its sockets.
     while not getattr(server, "started", False):
         if getattr(server, "should_exit", False):
             return
         time.sleep(0.02)
-    tell(exploring)
+    announce(explorer)
     if browser:
-        webbrowser.open(exploring.address)
+        webbrowser.open(explorer.address)

@@ -281,7 +281,7 @@ def test_the_known_boundary_is_drawn_where_it_lies() -> None:
     assert panel.formula["formula"] == "a1(a1+b+c) = 1"
     ((b, a1),) = zero_lines(*axes, panel.numbers["formula"])
     assert np.allclose(a1 * (a1 + b + 0.1), 1, atol=1e-3)
-    ((b, a1),) = zero_lines(*axes, panel.shown - 0.5)
+    ((b, a1),) = zero_lines(*axes, panel.coloured_numbers - 0.5)
     assert (a1 * (a1 + b + 0.1) < 1).all()
 
 
@@ -296,7 +296,7 @@ def test_the_lines_of_number_formats_lie_where_their_bits_run_out(tmp_path: Path
     names = ["bfloat16, 8 bits", "float16, 11 bits", "float32, 24 bits", "float64, 53 bits"]
     assert [*figure.levels] == names
     for name, level in figure.levels.items():
-        pieces = zero_lines(figure.x, figure.y, figure.panels[0].shown - level)
+        pieces = zero_lines(figure.x, figure.y, figure.panels[0].coloured_numbers - level)
         assert pieces
         for a1, n in ((x, y) for xs, ys in pieces for x, y in zip(xs, ys, strict=True)):
             one, none = (a * (w := (a + shared) / shared) / (w + n - 1) for a in (a1, a0))

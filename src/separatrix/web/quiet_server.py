@@ -1,4 +1,4 @@
-"""How the explorer ends: at once and without a word, whatever is being computed."""
+"""The HTTP server: it logs only errors, limits its connections, and ends at once and quietly."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from separatrix.web.connections import (
     max_connections,
 )
 
-LONGEST = 1
-"""Seconds that answers which are under way may take to be sent."""
+MAX_SHUTDOWN_SECONDS = 1
+"""The time that responses have to be sent after the end."""
 
 
-def configured(app: ASGIApp) -> uvicorn.Config:
-    """How an application is served: it logs errors alone, and limits its connections."""
-    return uvicorn.Config(
+def make_server(app: ASGIApp, cancel_requests: Callable[[], None]) -> QuietServer:
+    """Return the server of an application; at the end it calls `cancel_requests`."""
+    config = uvicorn.Config(
         app,
         http=LimitedProtocol,
         loop="asyncio",
@@ -32,16 +32,17 @@ def configured(app: ASGIApp) -> uvicorn.Config:
         log_level="error",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=LONGEST,
+        timeout_graceful_shutdown=MAX_SHUTDOWN_SECONDS,
     )
+    return QuietServer(config, cancel_requests)
 
 
 class QuietServer(uvicorn.Server):
-    """Tells the application first that it ends, so that nobody waits for what is being computed."""
+    """A uvicorn server that cancels pending requests before it ends."""
 
-    def __init__(self, config: uvicorn.Config, let_go: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, cancel_requests: Callable[[], None]) -> None:
         super().__init__(config)
-        self._let_go = let_go
+        self._cancel_requests = cancel_requests
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, with a limit on connections that fits the descriptors left by now."""
@@ -54,7 +55,8 @@ class QuietServer(uvicorn.Server):
             listening.listen(WAITING_IN_KERNEL)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close all connections; what is cut off now is no error to be told."""
+        """Close all connections."""
+        # uvicorn logs an error if it cuts off responses here, which is how the explorer is meant to end.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
-        self._let_go()
+        self._cancel_requests()
         await super().shutdown(sockets)
