@@ -192,6 +192,7 @@ class Announced(Exception):
         "assess softmax",
         "assess softmax --quick",
         "readers spike linear",
+        "choose n=64",
         "boundary spike softmax a1=0.5:1.5",
         "boundary spike softmax a1=0.5:1.5 --over n=1e3:1e6:3:log",
     ],

@@ -69,7 +69,7 @@ def choose(
     # Both report a missing or wrong size before the command announces its work.
     Budget.require_all(values)
     Budget.read(values)
-    work = "about 20 s for all mechanisms; with --literal minutes for each, tasks up to a minute"
+    work = "about 20 s; tasks take up to a minute, --literal minutes a mechanism"
     with announced("choose", work, as_json), counting(as_json) as tell:
         choice = compute(**values, must=must, mechanisms=mechanisms, literal=literal, store=store, tell=tell)
     if out is not None:
