@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
-from benchmarks import exhaustive_signs
+from benchmarks import _exhaustive_signs as exhaustive_signs
 from benchmarks._base import Line, Measurement, at_least, attempt, require
 from separatrix.constructions import CONSTRUCTIONS, Construction, construction_named
 from separatrix.exact.engines import EngineRefusal, Sampling, certified, solve

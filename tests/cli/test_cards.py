@@ -151,7 +151,7 @@ def test_nothing_to_assess_is_one_line(separatrix: Run, source: str, complaint: 
         ("narrow", "form", ""),
         ("nan", "finite", "numbers are not finite"),
         ("raises", "form", "raised RuntimeError: not today"),
-        ("leaks", "causality", "future"),
+        ("leaks", "causality", "every token sees all later ones"),
         ("Unnormalised", "normalised", "do not add up to 1"),
         ("Forgets", "chunks", "chunks of 1 differ from the definition"),
     ],

@@ -21,8 +21,7 @@ from functools import wraps
 from pathlib import Path
 from tempfile import mkdtemp
 from types import FrameType
-from typing import Any, NoReturn
-from weakref import WeakSet
+from typing import NoReturn
 
 Handler = Callable[[int, FrameType | None], None]
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -39,7 +38,6 @@ SHOW_CURSOR = b"\x1b[?25h"
 _handled = False
 """Set by a handler, cleared by the watching thread. Not a threading.Event: a second signal, handled within
 the handler of the first, would wait forever for its lock."""
-_handlers: WeakSet[Any] = WeakSet()
 _unfinished: set[Path] = set()
 _stopped_by = signal.SIGINT
 
@@ -57,7 +55,8 @@ def stop_handler(handle: Handler) -> Handler:
         _handled = True
         handle(number, frame)
 
-    _handlers.add(noting)
+    # An attribute, not an entry in a WeakSet: Python ignores an interrupt within the callback of a weak reference.
+    noting.records_signal = True  # type: ignore[attr-defined]
     return noting
 
 
@@ -137,7 +136,7 @@ def _watch(read_end: socket.socket, write_end: socket.socket) -> None:
     # `write_end` is an argument to keep it open: the system writes the number of each signal to it.
     while numbers := read_end.recv(1):
         number = numbers[0]
-        if number not in STOPPING or signal.getsignal(number) not in _handlers:
+        if number not in STOPPING or not getattr(signal.getsignal(number), "records_signal", False):
             continue
         end = time.monotonic() + GRACE_SECONDS
         while not _handled:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks import exhaustive_signs
+from benchmarks import _exhaustive_signs as exhaustive_signs
 from cases import SMALL
 from separatrix.constructions import Construction, construction_named
 from separatrix.exact.engines import Sampling, dense, drawing

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks import exhaustive_signs
+from benchmarks import _exhaustive_signs as exhaustive_signs
 from cases import SMALL
 from separatrix.analysis.laws.margins import margin
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
