@@ -55,7 +55,8 @@ def stop_handler(handle: Handler) -> Handler:
         _handled = True
         handle(number, frame)
 
-    # An attribute, not an entry in a WeakSet: Python ignores an interrupt within the callback of a weak reference.
+    # An attribute, not an entry in a WeakSet: Python ignores an interrupt that arrives within the callback
+    # of a weak reference.
     noting.records_signal = True  # type: ignore[attr-defined]
     return noting
 
