@@ -165,7 +165,7 @@ def test_a_second_ctrl_c_drops_a_cell_that_hangs(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     assert process.stderr is not None
     assert process.stderr.readline() == "\n"
-    assert "Ctrl-C again drops them" in process.stderr.readline()
+    assert "Ctrl-C again abandons them" in process.stderr.readline()
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate(timeout=PATIENCE)[1] == "separatrix: interrupted\n"

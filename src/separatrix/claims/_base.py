@@ -112,7 +112,7 @@ class Finding(Document):
 
 
 class Points(list[Point]):
-    """The points at which a check was tried; an attribute is a quantity measured there.
+    """The points at which a check was tried; `points.error` has the values that they measured as `error`.
 
     >>> points = Points([Point({"n": 10}, True, error=1e-9), Point({"n": 20}, True, error=2e-9)])
     >>> points.error.max
@@ -125,7 +125,7 @@ class Points(list[Point]):
         return self.values(name)
 
     def values(self, *names: str) -> Quantity:
-        """Return the measurements with these names that are numbers."""
+        """Return the measurements with these names that are numbers; infinity and NaN are kept as texts."""
         values = (point.measured.get(name) for point in self for name in names)
         return Quantity(float(value) for value in values if isinstance(value, int | float))
 
@@ -143,7 +143,7 @@ class Points(list[Point]):
         )
 
     def conclude_where(self, outside: Sequence[Point], condition: str, summary: str, slack: str) -> Finding:
-        """Conclude for these points inside a condition; those outside decide whether it is needed."""
+        """Conclude for these points, which satisfy a condition; `outside` shows whether it is needed."""
         inside = self.conclude(summary, slack)
         is_needed = inside.status is ClaimStatus.HOLDS and not all(point.holds for point in outside)
         status, applied_condition = (ClaimStatus.ONLY_WHERE, condition) if is_needed else (inside.status, "")

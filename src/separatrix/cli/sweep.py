@@ -97,7 +97,7 @@ def sweep(
 
 
 class Bar:
-    """Finished and failed cells, rate and remaining time, on stderr."""
+    """The numbers of finished and failed items, the rate and the remaining time, on stderr."""
 
     def __init__(self, bar: Any, noun: str = "cells") -> None:
         self._noun = noun
@@ -110,7 +110,11 @@ class Bar:
 
     def tell(self, so_far: Progress) -> None:
         """Show the progress of the sweep."""
-        pace = "stopping; Ctrl-C again drops unfinished cells" if self._is_stopping else self._pace(so_far)
+        pace = (
+            f"stopping; Ctrl-C again abandons unfinished {self._noun}"
+            if self._is_stopping
+            else self._pace(so_far)
+        )
         others = _describe_elsewhere(so_far.elsewhere)
         for note in so_far.notes[self._note_count :]:
             print(f"separatrix: {note}", file=sys.stderr, flush=True)
@@ -130,14 +134,14 @@ class Bar:
         """Show that a stop was requested."""
         self._is_stopping = True
         print(file=sys.stderr)  # ends the line of the bar, or the ^C of the terminal
-        notify("finishing the cells that are being computed; Ctrl-C again drops them")
+        notify(f"finishing the {self._noun} that are being computed; Ctrl-C again abandons them")
 
     def _pace(self, so_far: Progress) -> str:
         """Describe the recent rate and the remaining time at this rate."""
-        # Cells of one part may cost a thousand times those of another, so older cells predict nothing.
         count, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
         if count:
             self._counts.append((now, count))
+        # Cells of one part may cost a thousand times those of another, so older cells predict nothing.
         while len(self._counts) > 2 and now - self._counts[0][0] > RATE_SECONDS:
             self._counts.popleft()
         if not self._counts or count <= self._counts[0][1]:
@@ -149,7 +153,7 @@ class Bar:
 
 @contextmanager
 def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
-    """Yield a progress bar; if stderr is not a terminal, one that prints a line from time to time."""
+    """Yield a progress bar on a terminal; with `quiet`, or elsewhere, it prints a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     if quiet or not sys.stderr.isatty():
@@ -211,7 +215,7 @@ def _print_estimate(plan: Plan, estimate: Estimate) -> None:
 
 
 def _print_defaults(plan: Plan) -> None:
-    """Print the parameters that come from a reference point, and the parts of the plan without them."""
+    """Print the parameters that come from a reference point, and the parts of the plan that use them."""
     from separatrix.constructions.reference import describe_defaults
 
     parts = group_pairs(

@@ -13,9 +13,9 @@ from separatrix.core.parameters import UsageError
 def reference_defaults(
     kind: type[Construction], values: Mapping[str, object], axes: Collection[str] = ()
 ) -> dict[str, object]:
-    """Return the parameters of the reference point that complete `values` and those on `axes`.
+    """Return the values of the reference point for the parameters that are in neither `values` nor `axes`.
 
-    The result is empty if every parameter without a default is given. n is moved to the nearest one that the
+    The result is empty if all required parameters are given. Without axes, n is the nearest one that the
     given parameters admit.
 
     >>> from separatrix.constructions.spike import Spike

@@ -1,4 +1,4 @@
-"""Independence of other batch elements and other heads, and of the order of tokens where that is declared."""
+"""Independence of other batch elements and heads, and permutation equivariance where that is declared."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from separatrix.contract.inputs import (
 from separatrix.mechanisms import Causality, Mechanism
 
 COUNTS = (4, 7, LENGTH, 16)
-"""Numbers of batch elements, and of heads. With LENGTH of them, a swap of axes raises no error."""
+"""Numbers of batch elements, and of heads. With LENGTH of them, swapped axes have a valid shape, so that only
+the values show the mistake."""
 BATCHES = (*range(1, 17), 24, 32, 33, 48, 64)
 """Batch sizes in which the first element is compared with the same element alone."""
 
 
 @check()
 def batch_independence(mechanism: Mechanism) -> None:
-    """Changing a batch element changes no other, in batches of 2 to 16, and each gives the same alone."""
+    """Changing a batch element changes no other; the first and last give the same result alone."""
     for count in (BATCH, 3, *COUNTS):
         _require_independence(mechanism, 0, count, "batch element")
     for causal in causal_modes(mechanism):

@@ -1,4 +1,4 @@
-"""Weights that are drawn when a class is made come from a seed: every command speaks of the same ones."""
+"""Seeds for the random weights that a mechanism draws in its constructor: all commands use the same ones."""
 
 from __future__ import annotations
 
@@ -15,38 +15,40 @@ from separatrix.core.tensors import torch
 from separatrix.mechanisms.how_called import HowCalled, is_lazy
 
 SEED = 0
-"""Where none is given, but in layers."""
+"""The seed if none is given. Layers of a model have seeds of their own, see `seed_unless_given`."""
 
-
-_unless_given: ContextVar[int] = ContextVar("seed of weights", default=SEED)
+_default_seed: ContextVar[int] = ContextVar("seed of weights", default=SEED)
 
 
 @contextmanager
 def seed_unless_given(seed: int) -> Iterator[None]:
-    """Draw weights from this seed where a mechanism names none: every layer of a model has its own."""
-    before = _unless_given.set(seed)
+    """Use this seed within the block for mechanisms without one; each layer of a model has another."""
+    before = _default_seed.set(seed)
     try:
         yield
     finally:
-        _unless_given.reset(before)
+        _default_seed.reset(before)
 
 
 def usual_seed() -> int:
-    """The seed where none is given."""
-    return _unless_given.get()
+    """Return the seed of mechanisms without an explicit one."""
+    return _default_seed.get()
 
 
 class Draws:
-    """Whether random numbers of a seed were used. Python's own do not count: type checkers draw them."""
+    """Whether numbers of torch or NumPy were drawn, known at the end of the block.
+
+    Python's `random` does not count, since checkers of types at run time use it.
+    """
 
     used = False
 
 
 @contextmanager
 def seeded(seed: int = SEED) -> Iterator[Draws]:
-    """Random numbers of torch, NumPy and Python from a seed; afterwards all generators are as they were.
+    """Seed torch, NumPy and Python within the block, and restore the states of their CPU generators after it.
 
-    What seeds torch itself uses none of ours.
+    Code that seeds torch with another number itself counts as not using this seed.
 
     >>> with seeded(3) as draws:
     ...     first = torch.rand(2)
@@ -58,7 +60,7 @@ def seeded(seed: int = SEED) -> Iterator[Draws]:
     try:
         with torch.random.fork_rng(devices=[]):
             random.seed(seed)
-            np.random.seed(seed % 2**32)
+            np.random.seed(seed % 2**32)  # NumPy takes 32 bits
             torch.manual_seed(seed)
             start = _states()
             yield draws
@@ -72,16 +74,20 @@ def _states() -> tuple[object, ...]:
     return str(np.random.get_state()), torch.get_rng_state().numpy().tobytes()
 
 
-def draw(make: Callable[[], Any], name: str, how: Mapping[str, object]) -> tuple[Any, dict[str, object]]:
-    """What `make` makes with the seed in `how`, and how it is called: with that seed, if it was used."""
-    given = HowCalled.read({each: how[each] for each in ("seed",) if each in how}, name).seed
-    seed = usual_seed() if given is None else given
+def draw(make: Callable[[], Any], name: str, options: Mapping[str, object]) -> tuple[Any, dict[str, object]]:
+    """Call `make` with the seed in `options`.
+
+    Return the new object, and the options with the seed, if random numbers were drawn.
+    """
+    explicit_seed = HowCalled.read({"seed": options["seed"]} if "seed" in options else {}, name).seed
+    seed = usual_seed() if explicit_seed is None else explicit_seed
     with seeded(seed) as draws:
-        made = make()
+        instance = make()
     if draws.used:
-        return made, {**how, "seed": seed}
-    if given is not None and not is_lazy(made):
+        return instance, {**options, "seed": seed}
+    # A lazy module draws its weights in its first call.
+    if explicit_seed is not None and not is_lazy(instance):
         raise UsageError(
-            f"{name} draws no weights when it is made, so that seed={seed} would change nothing; leave it out"
+            f"{name} draws no random weights when it is created, so seed={seed} has no effect; remove it"
         )
-    return made, dict(how)
+    return instance, dict(options)

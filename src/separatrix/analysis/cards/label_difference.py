@@ -46,10 +46,10 @@ class Chance(Document):
 
 @dataclass(frozen=True)
 class LabelDifference(Document):
-    """The distance between D0 and D1 in the reading with all signs +."""
+    """P(tells apart), and how much the readings of D0 and D1 differ if all signs are +."""
 
     chance: Chance | None
-    """None where P can only be sampled; `verdict` does that."""
+    """None if P can only be estimated by sampling, which the command `verdict` does."""
     no_chance: str
     """The reason why `chance` is None."""
     is_equal: Hidden[bool]
@@ -59,10 +59,10 @@ class LabelDifference(Document):
     bit: int | None
     """The first significant bit that differs, counted from 1; None where none was found."""
     formats: Mapping[str, bool | None]
-    """For each number format, whether it represents both as the same number; None where that is not certain.
+    """For each number format, whether both readings are the same number in it; None if that is not certain.
 
-    By the rule of `verdict`, under which tokens are stored in the format, too; where that has no closed form,
-    by rounding the readings.
+    As in `verdict`, the tokens are stored in the format, too. Without a closed form for that, only the
+    readings are rounded.
     """
 
     @property
@@ -78,7 +78,8 @@ class LabelDifference(Document):
             return f"{differs}: not even float64 can see it."
         if blind:
             return f"{differs}: {join_names(blind)} cannot see it."
-        # A format that is not certain to lose the difference may still do so: then nothing is claimed.
+        # None means unknown: then nothing is said about formats. fp64 is often unknown, because the readings
+        # are float64 themselves; the bit that differs shows that float64 represents the difference.
         is_seen = all(is_same is False for name, is_same in self.formats.items() if name != "fp64")
         return f"{differs}: every number format sees it." if is_seen else f"{differs}."
 
@@ -86,7 +87,7 @@ class LabelDifference(Document):
 def measure_difference(
     construction: Construction, mechanism: Mechanism, readings: tuple[NeuronReadings, NeuronReadings]
 ) -> LabelDifference:
-    """Compute the difference without sampling; where nothing is proved, from the readings of the picture."""
+    """Compute the difference without sampling; without a proof, from the float readings of the picture."""
     outcome, refusal = None, ""
     try:
         outcome = strongest(
@@ -108,7 +109,7 @@ def measure_difference(
     else:
         v0, v1 = (reading.probe / unit for reading in readings)
         margin = float_margin(v0, v1, max(abs(v0), abs(v1)))
-    # Bits are counted from the leading one of the larger reading.
+    # Bits are counted from the first 1 bit of the larger reading.
     size = max(abs(v0), abs(v1))
     return LabelDifference(
         None if outcome is None else _chance(outcome, construction.m),
@@ -160,7 +161,7 @@ def format_share(share: float) -> str:
 
 
 def describe_neurons(fire_counts: tuple[int, int], neurons: int, ties: int) -> str:
-    """Describe which neurons fire, and whether these signs tell D0 from D1."""
+    """Describe which neurons fire. These signs tell D0 from D1 if some fire on D1 and none on D0."""
     d0, d1 = fire_counts
     if not d0 and not d1:
         text = "no neuron fires, on D0 or on D1"
@@ -168,7 +169,7 @@ def describe_neurons(fire_counts: tuple[int, int], neurons: int, ties: int) -> s
         count, label = (d1, 1) if d1 else (d0, 0)
         text = f"{count} of {neurons} neurons fire{'s' if count == 1 else ''} on D{label}"
         text += f", and {d0} on D0" if d0 and d1 else f", none on D{1 - label}"
-    tie = f" ({ties} at the threshold itself, which is not above it)" if ties else ""
+    tie = f" ({ties} exactly at the threshold, which does not count as firing)" if ties else ""
     return f"{text}{tie}: {'' if d1 and not d0 else 'not '}told apart with these signs"
 
 
@@ -183,7 +184,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def ordinal(number: int) -> str:
-    """Format a number that counts.
+    """Format a number as an ordinal.
 
     >>> [ordinal(number) for number in (1, 2, 3, 8, 11, 22, 63)]
     ['1st', '2nd', '3rd', '8th', '11th', '22nd', '63rd']

@@ -1,7 +1,7 @@
-"""Checkpoints: the state of a run as bytes, and a run set to the state of a checkpoint.
+"""Checkpoints: save the state of a run as bytes, and restore a run from them.
 
 They are NumPy's npz with uncompressed members, read without unpickling: nothing in a checkpoint is ever
-executed, and reading one allocates no more memory than its size.
+executed, and reading one allocates memory in proportion to its size.
 """
 
 from __future__ import annotations
