@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= reproduction
-PYTEST := $(BIN)/python -m pytest -n auto
+# Each worker starts with tests of neighbouring files, so that expensive fixtures are computed by few workers.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 SITE   := build/site
 LOWEST := build/lowest
 LOCK   := build/lock
