@@ -244,8 +244,6 @@ def _field_type(kind: type, name: str) -> Any:
 
 
 def _typed_keys(kind: type) -> Iterator[tuple[str, Any]]:
-    from pydantic import Field
-
     texts = _field_docstrings(kind)
     for key, attribute, is_inlined in keys_of(kind):
         attribute_value = inspect.getattr_static(kind, attribute, None)
@@ -257,12 +255,17 @@ def _typed_keys(kind: type) -> Iterator[tuple[str, Any]]:
         if is_inlined:
             yield from _typed_keys(get_args(annotation)[0])
         else:
-            yield (
-                key,
-                Annotated[schema_type(annotation), Field(description=text)]
-                if text
-                else schema_type(annotation),
-            )
+            yield key, _describe_type(schema_type(annotation), text)
+
+
+def _describe_type(kind: Any, text: str) -> Any:
+    from pydantic import Field
+
+    if not text:
+        return kind
+    if get_origin(kind) in (Required, NotRequired):  # older releases of pydantic read these outermost only
+        return get_origin(kind)[Annotated[get_args(kind)[0], Field(description=text)]]
+    return Annotated[kind, Field(description=text)]
 
 
 def _field_docstrings(kind: type) -> dict[str, str]:
