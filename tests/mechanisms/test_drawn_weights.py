@@ -144,7 +144,7 @@ def test_weights_of_the_first_call_are_drawn_from_the_seed() -> None:
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("Constant:seed=3", "theirs_drawn:Constant draws no random weights when it is created, so seed=3 has no"),
+        ("Constant:seed=3", "theirs_drawn:Constant draws no random weights when it is created, so seed=3"),
         ("SeedsItself:seed=3", "draws no random weights"),
         ("net:seed=3", "theirs_drawn:net is made already, so a seed would change nothing; name the class"),
         ("Net:seed=-1", "seed=-1 is out of range"),

@@ -125,7 +125,7 @@ def test_a_tie_does_not_fire() -> None:
             assert max(picture.readings[0]) == found.threshold
             assert picture.fire_counts[0] == 0
             ties = sum(x == found.threshold for readings in picture.readings for x in readings)
-            assert f"({ties} at the threshold itself" in picture.sentence
+            assert f"({ties} exactly at the threshold" in picture.sentence
 
 
 @pytest.mark.parametrize("construction", ["level", "parity", "dispersion", "averaging", "injectivity"])
