@@ -156,7 +156,7 @@ class RecurrentMechanism(Mechanism):
         causal: bool = False,
         *,
         first: int = 0,
-        present: Present | None = None,
+        present: Tensor | None = None,  # of any shape: a wrong one is described below, not by a type checker
         **extras: Any,
     ) -> Attended:
         """Compute the chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
