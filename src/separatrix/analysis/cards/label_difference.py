@@ -78,9 +78,11 @@ class LabelDifference(Document):
             return f"{differs}: not even float64 can see it."
         if blind:
             return f"{differs}: {join_names(blind)} cannot see it."
-        # None means unknown: then nothing is said about formats. fp64 is often unknown, because the readings
-        # are float64 themselves; the bit that differs shows that float64 represents the difference.
-        is_seen = all(is_same is False for name, is_same in self.formats.items() if name != "fp64")
+        # None means unknown: then nothing is said about formats. fp64 may be unknown, since the readings can
+        # be float64 themselves; a difference before its last bit is not lost in it.
+        is_seen = self.bit < SIGNIFICANT_BITS["fp64"] and all(
+            is_same is False for name, is_same in self.formats.items() if name != "fp64"
+        )
         return f"{differs}: every number format sees it." if is_seen else f"{differs}."
 
 
