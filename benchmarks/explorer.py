@@ -124,7 +124,7 @@ def _dragged(page: Any, address: str) -> list[float]:
     """Return the milliseconds from request to drawing of every frame while a slider is dragged."""
     page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log")
     _wait(page, "performance.getEntriesByName('map-frame').length")
-    slider = page.get_by_label("b, to drag")
+    slider = page.get_by_label("b, slider")
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
