@@ -13,16 +13,7 @@ from performer_pytorch import performer_pytorch as performer
 from torch import Tensor
 from torch.nn.functional import elu, relu, scaled_dot_product_attention
 
-from benchmarks._base import (
-    Failure,
-    Line,
-    Measurement,
-    at_least,
-    at_most,
-    describe_exit,
-    ratio,
-    require,
-)
+from benchmarks._base import Failure, Line, Measurement, at_least, at_most, describe_exit, ratio, require
 from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.features._random import orthogonal
@@ -123,11 +114,7 @@ def performer_runs(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Run]:
         key_features = performer.softmax_kernel(k, is_query=False, **random)
         return performer.linear_attention(query_features, key_features, v)  # type: ignore[no-any-return]
 
-    return {
-        "elu": with_features(lambda x: elu(x) + 1),
-        "relu-features": with_features(relu),
-        "favor": favor,
-    }
+    return {"elu": with_features(lambda x: elu(x) + 1), "relu-features": with_features(relu), "favor": favor}
 
 
 def compare_chunks_with_steps() -> Iterator[Measurement]:

@@ -36,9 +36,7 @@ def whole_map() -> Iterator[Measurement]:
     whole = seconds(lambda: compute(grid))
     yield at_most("exact map of 1,000,000 points, d=1002, n=1e3..1e18", whole, "s", 0.6)
     points = ratio(literal_dense_verdict, lambda: compute(grid))
-    yield at_least(
-        "one literal dense verdict, n=2000 d=202, relative to one point", points * SIDE**2, "x", 5e5
-    )
+    yield at_least("one literal dense verdict, n=2000 d=202, relative to one point", points * SIDE**2, "x", 5e5)
 
 
 def slower_at_large_n() -> float:
@@ -80,9 +78,7 @@ def check_against_certified(grid: Grid) -> None:
     for _ in range(100):
         index = rng.randrange(SIDE), rng.randrange(SIDE)
         truth = certified.solve(Spike(grid.at(Spike.schema, index)), Softmax())
-        agree = math.isclose(
-            probabilities.distinguish[index], truth.distinguish, rel_tol=1e-9, abs_tol=1e-300
-        )
+        agree = math.isclose(probabilities.distinguish[index], truth.distinguish, rel_tol=1e-9, abs_tol=1e-300)
         require(agree, f"the exact map at {index}")
 
 

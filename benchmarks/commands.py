@@ -39,9 +39,7 @@ def separatrix(*words: str) -> None:
 
 def python(program: str, *words: str) -> None:
     """Run a Python program and require that it succeeds."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
     require(done.returncode == 0, f"{program} {' '.join(words)}: {done.stderr}")
 
 

@@ -37,10 +37,7 @@ def serving() -> Iterator[tuple[int, int, float]]:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [*command, "explore", "--no-browser", "--port", "0"],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            text=True,
+            [*command, "explore", "--no-browser", "--port", "0"], cwd=folder, stdout=subprocess.PIPE, text=True
         )
         try:
             assert process.stdout is not None
@@ -110,12 +107,8 @@ def _browsed(port: int) -> Iterator[Measurement]:
             shown.append(page.evaluate("performance.now()"))
         yield at_most("explorer: until the first screen has content", median(shown) / 1000, "s", 1)
         frames = _dragged(page, address)
-        yield at_most(
-            "explorer: a frame of the drag, 64×64, two mechanisms, median", median(frames), "ms", 50
-        )
-        yield at_most(
-            "explorer: a frame of the drag, 95th percentile", quantiles(frames, n=20)[-1], "ms", 120
-        )
+        yield at_most("explorer: a frame of the drag, 64×64, two mechanisms, median", median(frames), "ms", 50)
+        yield at_most("explorer: a frame of the drag, 95th percentile", quantiles(frames, n=20)[-1], "ms", 120)
         yield at_most("explorer: 400×400, two mechanisms", _fine(page, address), "ms", 400)
         browser.close()
 
@@ -132,9 +125,7 @@ def _dragged(page: Any, address: str) -> list[float]:
     page.mouse.down()
     page.evaluate("performance.clearMeasures()")
     for i in range(240):
-        page.mouse.move(
-            box["x"] + box["width"] * i / 240, middle
-        )  # a new value each time, because results are cached
+        page.mouse.move(box["x"] + box["width"] * i / 240, middle)  # a new value each time, because results are cached
         page.wait_for_timeout(16)
     page.mouse.up()
     frames: list[float] = page.evaluate(
@@ -169,9 +160,7 @@ def _at_once(port: int) -> Iterator[Measurement]:
     alone = _people(port, 1, SECONDS / 2)
     together = _people(port, CLIENTS, SECONDS)
     times = median(together) / median(alone)
-    yield at_most(
-        f"explorer: a frame with {CLIENTS} people at once, relative to one person", times, "times", 10
-    )
+    yield at_most(f"explorer: a frame with {CLIENTS} people at once, relative to one person", times, "times", 10)
 
 
 def _people(port: int, count: int, seconds: float) -> list[float]:

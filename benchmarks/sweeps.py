@@ -119,9 +119,7 @@ def time_large_sweep(folder: Path) -> tuple[float, int]:
         time.sleep(0.5)
     taken = time.perf_counter() - start
     require(process.returncode == 0, "the large sweep failed")
-    require(
-        frame(open_store(str(folder / "results.db")))["id"].n_unique() == 100_000, "some cells are missing"
-    )
+    require(frame(open_store(str(folder / "results.db")))["id"].n_unique() == 100_000, "some cells are missing")
     return taken, peak
 
 

@@ -21,14 +21,7 @@ from separatrix.mechanisms import Causality, Mechanism, _blocks, examples, mecha
 BATCH, HEADS, WIDTH = 16, 4, 32
 TIMED_TOKENS, MEMORY_TOKENS, GROWTH_TOKENS, CHECKED_TOKENS = 512, 1024, 2048, 150
 SMALL_BLOCK = 1 << 15
-MAX_TIMES = {
-    "causal-linear": 0.4,
-    "retention": 0.7,
-    "delta": 1.0,
-    "gated-delta": 1.5,
-    "gla": 2.0,
-    "based": 4.0,
-}
+MAX_TIMES = {"causal-linear": 0.4, "retention": 0.7, "delta": 1.0, "gated-delta": 1.5, "gla": 2.0, "based": 4.0}
 """The largest time of each mechanism relative to torch's fused causal softmax, at 512 tokens."""
 LEAN = ("gla", "ssd", "delta", "gated-delta", "retention")
 MAX_INPUTS = 8.0
@@ -52,9 +45,7 @@ def measure_times() -> Iterator[Measurement]:
 
     for name, limit in MAX_TIMES.items():
         relative_time = partial(time_against, fused, mechanism_named(name))
-        yield at_most(
-            f"{name}: forward and backward over SDPA's, n={TIMED_TOKENS}", relative_time, "x", limit
-        )
+        yield at_most(f"{name}: forward and backward over SDPA's, n={TIMED_TOKENS}", relative_time, "x", limit)
 
 
 def time_against(fused: Attend, mechanism: Mechanism) -> float:
@@ -72,9 +63,7 @@ def measure_memory() -> Iterator[Measurement]:
         attend = causal_form(mechanism_named(name))
         peak = peak_bytes(lambda attend=attend: gradients(attend, q, k, v))  # type: ignore[misc]
         inputs = peak / (q.numel() * q.element_size())
-        yield at_most(
-            f"{name}: peak of backward over one input, n={MEMORY_TOKENS:,}", inputs, "x", MAX_INPUTS
-        )
+        yield at_most(f"{name}: peak of backward over one input, n={MEMORY_TOKENS:,}", inputs, "x", MAX_INPUTS)
 
 
 def measure_growth() -> Measurement:
@@ -104,9 +93,7 @@ def causal_form(mechanism: Mechanism) -> Attend:
 def random_tokens(length: int, batch: int = BATCH, heads: int = HEADS) -> tuple[Tensor, Tensor, Tensor]:
     """Return positive tokens with moderate logits, which are valid for every mechanism."""
     generator = torch.Generator().manual_seed(0)
-    q, k, v = (
-        (torch.rand(batch, heads, length, WIDTH, generator=generator) / 3).requires_grad_() for _ in "qkv"
-    )
+    q, k, v = ((torch.rand(batch, heads, length, WIDTH, generator=generator) / 3).requires_grad_() for _ in "qkv")
     return q, k, v
 
 

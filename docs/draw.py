@@ -24,10 +24,7 @@ SEPARATRIX = ("-c", "from separatrix.cli import main; main()")
 def pictures() -> dict[str, tuple[str, list[str]]]:
     """Return, for the name of each picture, its file below `docs` and its commands."""
     matches = PICTURE.findall((ROOT / "docs" / "gallery.md").read_text())
-    return {
-        Path(file).stem: (file, commands.strip().removeprefix("$ ").split("\n$ "))
-        for commands, file in matches
-    }
+    return {Path(file).stem: (file, commands.strip().removeprefix("$ ").split("\n$ ")) for commands, file in matches}
 
 
 def draw(commands: list[str], folder: Path) -> None:
@@ -43,9 +40,7 @@ def draw(commands: list[str], folder: Path) -> None:
 
 def main() -> None:
     by_name = pictures()
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(by_name))
     parser.add_argument("--into", type=Path, default=ROOT)
     arguments = parser.parse_args()

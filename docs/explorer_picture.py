@@ -19,16 +19,12 @@ VIEW = "map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log#A=a1:0.9,n:1e
 def main() -> None:
     """Start an explorer, take a screenshot, and stop it."""
     program = [sys.executable, "-c", "from separatrix.cli import main; main()"]
-    server = subprocess.Popen(
-        [*program, "explore", "--no-browser", "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
+    server = subprocess.Popen([*program, "explore", "--no-browser", "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split()[-1]
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-            )
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1200, "height": 740})
             page.goto(f"{address}{VIEW}")
             page.get_by_role("checkbox", name="certified boundary").wait_for()

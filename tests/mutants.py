@@ -98,17 +98,7 @@ def list_mutants(package: str) -> Iterator[Mutant]:
 
 def run_tests(folder: Path, tests: str, timeout: float | None) -> bool:
     """Return whether the tests pass with the source in `folder`."""
-    command = [
-        str(ROOT / ".venv/bin/python"),
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "2",
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider"]
     process = subprocess.Popen(
         [*command, "-m", "not exhaustive", *tests.split()],
         cwd=folder,

@@ -20,11 +20,7 @@ from separatrix.cli.scaling import scaling as scaling_command
 
 NAMES = [name for name in dir(sx) if not name.startswith("_")]
 FUNCTIONS = [each for each in (getattr(sx, name) for name in NAMES) if inspect.isfunction(each)]
-OPEN = [
-    each
-    for each in FUNCTIONS
-    if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(each).parameters.values())
-]
+OPEN = [each for each in FUNCTIONS if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(each).parameters.values())]
 """Those that take parameters by name, beside options of their own."""
 
 
@@ -65,9 +61,7 @@ def test_parameters_of_rough_are_its_own() -> None:
 
 def test_the_level_is_the_parameter_of_the_construction() -> None:
     asked = {"n": 100, "m": 12, "levels": 5, "gap": "0.5:3"}
-    crossings = [
-        sx.boundary("level", "softmax", **asked, at=at, probability="0.9", scan=15).crossings for at in (1, 3)
-    ]
+    crossings = [sx.boundary("level", "softmax", **asked, at=at, probability="0.9", scan=15).crossings for at in (1, 3)]
     assert crossings[0] != crossings[1]
 
 
@@ -83,10 +77,7 @@ def test_a_mapping_gives_parameters_only() -> None:
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        (
-            lambda: sx.verdict("spike", "softmax", **BASE, noise="0.5"),
-            "noise is an option; write noise_sd=0.5",
-        ),
+        (lambda: sx.verdict("spike", "softmax", **BASE, noise="0.5"), "noise is an option; write noise_sd=0.5"),
         (lambda: sx.readers("spike", "softmax", **BASE, noise=2), "noise is an option; write noise_sd=2"),
         (
             lambda: sx.boundary("spike", "softmax", **{**BASE, "a1": "0.5:1.5"}, at="0.9"),
@@ -163,9 +154,7 @@ def test_an_array_of_lengths_is_whole_numbers() -> None:
 
 def test_an_array_that_is_evenly_spaced_is_the_range_it_was_rounded_from() -> None:
     around, n = {**AROUND, "n": "1e3:1e18:3:log"}, 80
-    array, typed = (
-        sx.map("spike", "softmax", around, a1=a1) for a1 in (np.linspace(0.5, 1.5, n), f"0.5:1.5:{n}")
-    )
+    array, typed = (sx.map("spike", "softmax", around, a1=a1) for a1 in (np.linspace(0.5, 1.5, n), f"0.5:1.5:{n}"))
     assert array.as_json() == typed.as_json()
     assert np.isfinite(array.layers[0].values).all()
     uneven = np.linspace(0.5, 1.5, n)
@@ -218,9 +207,7 @@ def test_several_mechanisms_are_written_as_on_the_command_line() -> None:
 def test_verdicts_on_several_mechanisms_are_those_on_each(several: Any) -> None:
     found: Any = sx.verdict("spike", several, n=10**6)
     assert isinstance(found, sx.Verdicts)
-    assert found.as_json() == [
-        sx.verdict("spike", each, n=10**6).as_json() for each in ("softmax", "power:beta=4")
-    ]
+    assert found.as_json() == [sx.verdict("spike", each, n=10**6).as_json() for each in ("softmax", "power:beta=4")]
     assert [each.word for each in found] == ["distinguishes", "blind"]
     assert (len(found), found["power:beta=4"], found[0].mechanism.spelled) == (2, found[1], "softmax")
     assert isinstance(sx.verdict("spike", ["softmax"]), sx.Verdicts)

@@ -62,10 +62,7 @@ def test_closed_forms_in_float64_boundaries_maps_certificates_and_lists(tmp_path
         ["data", "--folder", str(tmp_path)],
         ["verdict", "spike", "power:beta=4", *POINT, "--certificate", str(tmp_path / "proof.json")],
         ["check", str(tmp_path / "proof.json")],
-        *(
-            ["verdict", name, "softmax", "n=1200", "m=12", "--engine", "closed"]
-            for name in ("plain", "location")
-        ),
+        *(["verdict", name, "softmax", "n=1200", "m=12", "--engine", "closed"] for name in ("plain", "location")),
         ["verdict", "spike", "linear", *POINT, "--engine", "closed", "--json"],
         ["boundary", "spike", "softmax", "a1=0.5:1.5", "n=1e6", *AROUND],
         plane,

@@ -134,9 +134,7 @@ def test_what_own_modules_import_later_belongs_to_the_code_of_a_cell(here: Path)
 
 def test_a_module_here_with_the_name_of_another_is_refused(here: Path) -> None:
     for name in ("torch", "queue", "torch.nn.functional", "json", "sqlalchemy"):
-        with pytest.raises(
-            UsageError, match=r"\.py in this folder has the name of another module .*; rename it"
-        ):
+        with pytest.raises(UsageError, match=r"\.py in this folder has the name of another module .*; rename it"):
             mechanism_from(f"{name}:attend")
     assert list(here.glob("*.ran")) == []
     (here / "scipy.py").unlink()
@@ -167,9 +165,7 @@ def test_a_module_is_found_in_the_folder_before_its_name(here: Path, monkeypatch
     assert list(here.glob("*.ran")) == []
 
 
-def test_what_is_not_in_that_folder_is_not_taken_from_elsewhere(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_in_that_folder_is_not_taken_from_elsewhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here.parent)
     for name in ("torch", "queue", "json", "sqlalchemy"):
         with pytest.raises(UsageError, match=r"\.py in that folder has the name of another module"):
@@ -191,9 +187,7 @@ def test_workers_of_a_sweep_find_a_file_in_a_folder(hostile: Path, program: list
     plan = PLAN.replace("own_attention:", "here/own_attention.py:")
     (hostile.parent / "plan.toml").write_text(plan)
     words = "sweep plan.toml --workers 2 --allow here/own_attention.py:attend"
-    done = subprocess.run(
-        [*program, *words.split()], cwd=hostile.parent, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*program, *words.split()], cwd=hostile.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "4 computed now" in done.stdout
     assert list(hostile.glob("*.ran")) == []

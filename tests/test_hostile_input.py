@@ -107,8 +107,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
-    ["1" * 4001 + "e1000", "1e9999999999999999999", "1e-4005", "9" * 5001, 10**4100, "1/" + "3" * 5000],
+    "written", ["1" * 4001 + "e1000", "1e9999999999999999999", "1e-4005", "9" * 5001, 10**4100, "1/" + "3" * 5000]
 )
 def test_numbers_are_measured_before_they_are_made(written: Any) -> None:
     for read in (parse_exact, parse_integer):
@@ -117,9 +116,7 @@ def test_numbers_are_measured_before_they_are_made(written: Any) -> None:
         assert len(str(refused.value)) < 100
 
 
-@pytest.mark.parametrize(
-    "written", ["1__0", "_1", "1_", "١٢", "½", "1e", "1e+", "--1", "1/2/3", "1/-2", "0x1"]
-)
+@pytest.mark.parametrize("written", ["1__0", "_1", "1_", "١٢", "½", "1e", "1e+", "--1", "1/2/3", "1/-2", "0x1"])
 def test_what_is_no_number(written: str) -> None:
     with pytest.raises(UsageError, match="is not a number"):
         parse_exact(written, "n")
@@ -172,10 +169,7 @@ def test_streams_that_cannot_show_everything() -> None:
     done = subprocess.run([*COMMAND, *words], env=ascii_only, capture_output=True, check=True)
     assert done.stdout.decode("ascii")
     named = subprocess.run([*COMMAND, "check", b"\xff.json"], capture_output=True, check=False)
-    assert (named.returncode, named.stderr) == (
-        2,
-        b"separatrix: cannot read \\udcff.json: no such file or directory\n",
-    )
+    assert (named.returncode, named.stderr) == (2, b"separatrix: cannot read \\udcff.json: no such file or directory\n")
 
 
 def test_streams_that_are_closed_or_full() -> None:
@@ -183,16 +177,12 @@ def test_streams_that_are_closed_or_full() -> None:
         assert process.communicate()[1] == b"separatrix: no space left on device\n"
     assert process.returncode == 2
     closed = subprocess.run(
-        ["sh", "-c", '"$@" >&- 2>&- <&-', "sh", *COMMAND, "list", "constructions"],
-        capture_output=True,
-        check=False,
+        ["sh", "-c", '"$@" >&- 2>&- <&-', "sh", *COMMAND, "list", "constructions"], capture_output=True, check=False
     )
     assert (closed.returncode, closed.stdout, closed.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize(
-    "words", [("list", "constructions"), ("list", "constructions", "--json"), ("--help",)]
-)
+@pytest.mark.parametrize("words", [("list", "constructions"), ("list", "constructions", "--json"), ("--help",)])
 def test_nobody_reads_any_more(words: tuple[str, ...]) -> None:
     unread, written = os.pipe()
     os.close(unread)
@@ -232,15 +222,11 @@ def test_an_interrupt_while_modules_are_imported() -> None:
     ],
     ids=" ".join,
 )
-def test_a_current_folder_that_was_deleted_is_told_in_one_line(
-    words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_current_folder_that_was_deleted_is_told_in_one_line(words: tuple[str, ...], tmp_path: Path) -> None:
     program = "import os, sys; os.rmdir(os.getcwd()); from separatrix.cli import main; main()"
     (tmp_path / "gone").mkdir()
     command = [sys.executable, "-P", "-c", program, *words]
-    done = subprocess.run(
-        command, cwd=tmp_path / "gone", capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path / "gone", capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "separatrix: the current folder cannot be used: it was deleted; go to another one (cd) and give the "
@@ -272,9 +258,7 @@ def test_a_signal_does_not_wait_for_compiled_code(number: signal.Signals, tmp_pa
     )
     words = ["verdict", "spike", "slow.py:attend", "n=100", "--engine", "dense"]
     command = [sys.executable, "-c", program, *words]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + PATIENCE
         while not (tmp_path / "begun").exists():
             assert process.poll() is None
@@ -345,9 +329,7 @@ def test_an_interrupt_while_a_command_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", EACH_SIGNAL)
-def test_a_program_that_is_ended_while_it_writes_leaves_nothing_behind(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+def test_a_program_that_is_ended_while_it_writes_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     program = (
         "import os\n"
         "from separatrix.cli import main\n"

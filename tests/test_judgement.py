@@ -232,9 +232,7 @@ def test_nothing_trained_is_not_learned():
 def test_a_proved_ceiling_below_a_score_of_its_class_is_reported_as_a_bug(monkeypatch):
     """As when the ceiling of spike underflowed to 0.5 at n=2048."""
     spike, linear = task_named("spike"), mechanism_named("causal-linear")
-    monkeypatch.setattr(
-        spike, "proved_ceiling", lambda *_: ProvedCeiling(0.5, "linear kernels", "a wrong proof")
-    )
+    monkeypatch.setattr(spike, "proved_ceiling", lambda *_: ProvedCeiling(0.5, "linear kernels", "a wrong proof"))
     found = judged_by_learn(spike.read({"n": 16}), linear, 1000)
     assert found.word is TrainingWord.CONTRADICTION
     assert "This is a bug in separatrix; please report it" in found.sentence
@@ -314,11 +312,7 @@ def task_cases(seed, count):
     names = [name for name in WITNESSES if "n" in task_named(name).schema.model_fields]
     for _ in range(count):
         name = str(chance.choice([*names, "mqar", "copy"]))
-        spelled = [
-            *(each for each in witnessed_mechanisms(task_named(name)) if each not in SLOW),
-            *CLOSED,
-            *LITERAL,
-        ]
+        spelled = [*(each for each in witnessed_mechanisms(task_named(name)) if each not in SLOW), *CLOSED, *LITERAL]
         mechanism = mechanism_named(str(chance.choice(spelled)))
         yield name, mechanism, int(chance.integers(4, 24)) if name in names else 48
 

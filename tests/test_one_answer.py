@@ -140,9 +140,7 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
     shown, law = card.as_json(), card.growth.law
     (row,) = Atlas((AtlasRow(attends, (card,)),)).as_json()
     assert row["margin_exponent"] == shown["margin_exponent"]
-    lengths = (
-        GROUPED_LENGTHS if attends.takes_counts and reference_points()[name].has_groups else LITERAL_LENGTHS
-    )
+    lengths = GROUPED_LENGTHS if attends.takes_counts and reference_points()[name].has_groups else LITERAL_LENGTHS
     grown = words({**parameters, "n": lengths})
     if law is None:
         done = CliRunner().invoke(app, ["scaling", construction, mechanism, *grown])
@@ -151,9 +149,7 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
         return
     told = command("scaling", construction, mechanism, *grown)
     assert digits(law) == (told["exponent"], told["interval"], told["power_law"])
-    assert [shown[f"margin_{each}"] for each in ("exponent", "exponent_interval", "is_power")] == [
-        *digits(law)
-    ]
+    assert [shown[f"margin_{each}"] for each in ("exponent", "exponent_interval", "is_power")] == [*digits(law)]
     unnamed = {False: "not a power law", None: "cannot tell"}
     assert shown["margin_law"] == (told["form"] or unnamed[told["power_law"]])
     assert shown["margin_lengths"] == [value["n_used"] for value in told["values"]]
@@ -202,9 +198,7 @@ def test_one_nearest_admissible_n() -> None:
 @pytest.mark.parametrize("engine", ["certified", "closed"])
 def test_one_side_of_a_level(engine: str) -> None:
     fixed = {name: value for name, value in BASE.items() if name != "a1"}
-    (crossing,) = sx.boundary(
-        "spike", "softmax", **fixed, a1="0.5:1.5", probability="0.99", engine=engine
-    ).crossings
+    (crossing,) = sx.boundary("spike", "softmax", **fixed, a1="0.5:1.5", probability="0.99", engine=engine).crossings
     ends = (crossing.lo.value, crossing.hi.value)
     said = [sx.verdict("spike", "softmax", **fixed, a1=end, engine=engine).word for end in ends]
     assert said == ["partial", "distinguishes"]

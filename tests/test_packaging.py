@@ -110,9 +110,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in ROOT.iterdir():
         if file.is_file() and file.name not in (".git", ".gitignore"):
             shutil.copy(file, source)
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, out], cwd=source, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", BUILD, out], cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     with tarfile.open(out / done.stdout.splitlines()[-1]) as archive:
         archive.extractall(out, filter="data")

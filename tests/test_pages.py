@@ -31,10 +31,7 @@ def named(page: Path) -> str:
     ids=named,
 )
 def test_what_a_page_shows_is_what_happens(
-    page: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -56,9 +53,7 @@ def test_what_a_page_links_is_there(page: Path) -> None:
 def test_every_page_is_in_the_contents() -> None:
     listed = re.findall(r"^[a-z][a-z/-]+$", (DOCS / "index.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(
-        str(page.relative_to(DOCS).with_suffix(""))
-        for page in PAGES
-        if page.parent != ROOT and page.stem != "index"
+        str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if page.parent != ROOT and page.stem != "index"
     )
 
 
@@ -77,9 +72,7 @@ def test_what_a_command_does_not_print_is_found_out(shown: str) -> None:
     run_command(snippet, "separatrix anything", "1 … 3\n…\n5\n6\n", lambda words: (0, "1 2 3\n4 5 6\n"))
 
 
-@pytest.mark.parametrize(
-    "words", [["verdikt"], ["verdict", "spike", "softmax", "--certify"], ["store"], ["claim"]]
-)
+@pytest.mark.parametrize("words", [["verdikt"], ["verdict", "spike", "softmax", "--certify"], ["store"], ["claim"]])
 def test_words_that_the_parser_does_not_know_are_found_out(words: list[str]) -> None:
     with pytest.raises(Exception, match=r"certif|no command|issing"):
         parse_words(words)
@@ -88,10 +81,7 @@ def test_words_that_the_parser_does_not_know_are_found_out(words: list[str]) -> 
 def test_every_public_name_is_on_the_page_of_python() -> None:
     text = (DOCS / "reference" / "python.md").read_text()
     documented = set(re.findall(r"^\.\. auto\w+:: (?:separatrix\.)?(\w+)", text, re.MULTILINE))
-    assert {*sx.__all__, "map"} <= documented | {
-        "CONSTRUCTIONS",
-        "MECHANISMS",
-    }  # which have pages of their own
+    assert {*sx.__all__, "map"} <= documented | {"CONSTRUCTIONS", "MECHANISMS"}  # which have pages of their own
 
 
 def test_every_picture_of_the_gallery_is_what_its_command_writes() -> None:

@@ -36,9 +36,7 @@ COMPUTED: dict[str, Callable[[], Result]] = {
     "no crossing": lambda: sx.boundary("spike", "linear", RANGE, n=10**6),
     "curve": lambda: sx.boundary("spike", "softmax", RANGE, over="n=1e3:1e6:3:log"),
     "scaling": lambda: sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=LENGTHS),
-    "scalings": lambda: sx.scaling(
-        "spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="closed"
-    ),
+    "scalings": lambda: sx.scaling("spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="closed"),
     "readers": lambda: sx.readers("spike", "linear", BASE),
     "atlas": lambda: sx.atlas("softmax,linear", "spikes,duplication"),
     "bench": lambda: sx.bench("linear", lengths=[16, 32]),
@@ -120,9 +118,7 @@ def test_what_is_drawn_is_what_was_found(results: Results) -> None:
 def test_frames_hold_what_json_holds(results: Results) -> None:
     frame = results["two layers"].to_frame()
     shown = results["two layers"].as_json()
-    assert frame["distinguish"].to_list() == [
-        p for layer in shown["layers"] for row in layer["values"] for p in row
-    ]
+    assert frame["distinguish"].to_list() == [p for layer in shown["layers"] for row in layer["values"] for p in row]
     both = pl.concat([sx.verdict("spike", each, BASE).to_frame() for each in ("softmax", "linear")])
     assert both["verdict"].to_list() == ["distinguishes", "blind"]
     assert both["n"].to_list() == [1000, 1000]

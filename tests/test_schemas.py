@@ -154,6 +154,4 @@ def test_an_unknown_schema_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert_refused(
-        capsys, "there is no schema verdicd (did you mean verdict?)", tmp_path, "schema", "verdicd"
-    )
+    assert_refused(capsys, "there is no schema verdicd (did you mean verdict?)", tmp_path, "schema", "verdicd")

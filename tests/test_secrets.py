@@ -78,9 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def refusal(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
-) -> str:
+def refusal(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> str:
     """The one line that a command ends with, having shown and written nothing of the secret."""
     monkeypatch.setattr(sys, "argv", ["separatrix", *words])
     with pytest.raises(SystemExit) as ended:
@@ -109,11 +107,7 @@ STORES = [
 @pytest.mark.parametrize("command", STORES)
 @pytest.mark.parametrize("urls", [MALFORMED, UNREACHABLE], ids=["malformed", "unreachable"])
 def test_no_command_shows_the_password_of_a_store(
-    command: str,
-    urls: list[str],
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, urls: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for url in urls:
         refusal([*command.split(), url], monkeypatch, capsys, folder)
@@ -141,9 +135,7 @@ def test_nor_one_that_stands_in_the_wrong_place(
         refusal(words, monkeypatch, capsys, folder)
 
 
-@pytest.mark.parametrize(
-    "command", ["sweep plan.toml --scheduler", "sweep plan.toml --dry-run --scheduler", "worker"]
-)
+@pytest.mark.parametrize("command", ["sweep plan.toml --scheduler", "sweep plan.toml --dry-run --scheduler", "worker"])
 def test_no_command_shows_the_password_of_a_scheduler(
     command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,9 +152,7 @@ def test_no_command_shows_the_password_of_a_scheduler(
 
 
 SPECIAL = ["@", ":", "/", "?", "#", "%40", "%", "=", "&", " ", "'", "a", "7", "\\", "é", "[", "]"]
-PASSWORDS = st.lists(st.sampled_from([CANARY, *SPECIAL]), max_size=8).map(
-    lambda some: "".join([*some, CANARY])
-)
+PASSWORDS = st.lists(st.sampled_from([CANARY, *SPECIAL]), max_size=8).map(lambda some: "".join([*some, CANARY]))
 SCHEMES = """
     postgresql:// postgresql+psycopg:// postgresql:/ postgresql:/// postgres:// postgresql// jdbc:postgresql://
     sqlite:/// sqlite:// mysql:// http://

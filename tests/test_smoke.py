@@ -127,9 +127,7 @@ def test_sweep_store_and_report(run: Run, tmp_path: Path) -> None:
 
 
 def test_training(run: Run) -> None:
-    document = json.loads(
-        run("learn", "needle", "softmax", *TINY, "--seeds", "2", "--workers", "1", "--json")
-    )
+    document = json.loads(run("learn", "needle", "softmax", *TINY, "--seeds", "2", "--workers", "1", "--json"))
     assert document["task"] == "needle"
 
 

@@ -87,9 +87,7 @@ def run_command(words: str, folder: Path) -> Any:
 def mask(document: Any) -> Any:
     """Replace volatile values by their type."""
     if isinstance(document, dict):
-        return {
-            key: type(value).__name__ if key in VOLATILE else mask(value) for key, value in document.items()
-        }
+        return {key: type(value).__name__ if key in VOLATILE else mask(value) for key, value in document.items()}
     return [mask(item) for item in document] if isinstance(document, list) else document
 
 
@@ -117,9 +115,7 @@ def differences(document: Any, stored: Any, place: str = "") -> list[str]:
         keys = document.keys() | stored.keys()
         missing = [f"{place}.{key}: only in one" for key in sorted(keys - (document.keys() & stored.keys()))]
         shared = sorted(document.keys() & stored.keys())
-        return missing + [
-            line for key in shared for line in differences(document[key], stored[key], f"{place}.{key}")
-        ]
+        return missing + [line for key in shared for line in differences(document[key], stored[key], f"{place}.{key}")]
     if isinstance(document, list) and isinstance(stored, list) and len(document) == len(stored):
         items = enumerate(zip(document, stored, strict=True))
         return [line for number, pair in items for line in differences(*pair, f"{place}[{number}]")]

@@ -116,9 +116,7 @@ def hoeffding() -> tuple[str, ...]:
             at = {**proof.PROOF_SETTING, "b": b, "m": 1}
             sizes = [(d - 2) * proof.BLOCK for d in widths]
             p0 = on_grid(mechanism, at, d=widths, n=sizes).p0
-            ratios += [
-                math.exp(-(d - 2) / (200 * float(b) ** 2)) / p for d, p in zip(widths, p0, strict=True)
-            ]
+            ratios += [math.exp(-(d - 2) / (200 * float(b) ** 2)) / p for d, p in zip(widths, p0, strict=True)]
     fires = [
         (d, float(on_grid(Softmax(), at, d=[d], n=[(d - 2) * proof.BLOCK]).fire_d0[0]))
         for d in range(4, 74)
@@ -150,10 +148,7 @@ def lost_in_bf16() -> tuple[str, ...]:
     at = sx.verdict("spike", "linear").construction
     found = lost_from(at, Linear())["bf16"]
     assert found is not None
-    lost = {
-        n: lost_at(Spike.read({**Spike.example, "n": n}), Linear())["bf16"]
-        for n in range(100, 2 * found, 100)
-    }
+    lost = {n: lost_at(Spike.read({**Spike.example, "n": n}), Linear())["bf16"] for n in range(100, 2 * found, 100)}
     least = max(n for n, is_lost in lost.items() if not is_lost) + 100
     assert least == found
     return str(least), *(power.replace("10^40", "10⁴⁰") for power in no_format_loses_softmax())
@@ -253,11 +248,7 @@ COMPUTED: tuple[tuple[Path, str, Callable[[], tuple[str, ...]]], ...] = (
         lost_in_bf16,
     ),
     (THEORY, r"measured ([\d.]+) below that at six n from (10\^\d+) to (10\^\d+);", degree_below_the_formula),
-    (
-        THEORY,
-        r"the least from which on it is blind is (\d+) at order 2 and (\d+) at order 4\.",
-        taylor_blind_from,
-    ),
+    (THEORY, r"the least from which on it is blind is (\d+) at order 2 and (\d+) at order 4\.", taylor_blind_from),
     (
         THEORY,
         r"linear has P > 1/2 at every n from (\d+) to (\d+) and at some up to n = (\d+) "
@@ -313,12 +304,8 @@ OTHERWISE: tuple[tuple[str, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    ("page", "pattern", "compute"), COMPUTED, ids=[compute.__name__ for *_, compute in COMPUTED]
-)
-def test_a_stated_extreme_is_the_computed_one(
-    page: Path, pattern: str, compute: Callable[[], Sequence[str]]
-) -> None:
+@pytest.mark.parametrize(("page", "pattern", "compute"), COMPUTED, ids=[compute.__name__ for *_, compute in COMPUTED])
+def test_a_stated_extreme_is_the_computed_one(page: Path, pattern: str, compute: Callable[[], Sequence[str]]) -> None:
     stated = re.search(pattern, prose(page))
     assert stated, f"{page.name} has no sentence {pattern!r}: update this table with the page"
     assert stated.groups() == tuple(compute()), stated[0]
@@ -342,9 +329,7 @@ def test_the_tables_have_no_patterns_that_match_nothing() -> None:
 
 def test_a_new_extreme_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "Linear succeeds up to n = 240.\nIt is blind\nfrom 435 on, see `n from 3` and $x \\le 3$.\n"
-    )
+    page.write_text("Linear succeeds up to n = 240.\nIt is blind\nfrom 435 on, see `n from 3` and $x \\le 3$.\n")
     assert [each for each in sentences(page) if states_an_extreme(each)] == [
         "Linear succeeds up to n = 240.",
         "It is blind from 435 on, see `n from 3` and $x \\le 3$.",

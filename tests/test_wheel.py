@@ -19,14 +19,7 @@ from cases import BASE
 ROOT = Path(__file__).parents[1]
 POINT = [f"{name}={value}" for name, value in BASE.items()]
 AROUND = [f"{name}={value}" for name, value in BASE.items() if name not in ("n", "a1")]
-FEW = {
-    "n": [100, 1000],
-    "d": [42, 102],
-    "m": [8, 12],
-    "a0": [0.01, 0.66],
-    "a1": [0.7, 1.2],
-    "c": [0.05, 0.45],
-}
+FEW = {"n": [100, 1000], "d": [42, 102], "m": [8, 12], "a0": [0.01, 0.66], "a1": [0.7, 1.2], "c": [0.05, 0.45]}
 """Values of the six sweeps."""
 BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 REPRODUCE = """
@@ -53,9 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, out], cwd=source, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", BUILD, out], cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return Path(out, done.stdout.splitlines()[-1])
 
@@ -72,9 +63,7 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--no-index", "--disable-pip-version-check", wheel], check=True)
     packages = next(home.rglob("site-packages"))
-    (packages / "others.pth").write_text(
-        f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n"
-    )
+    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
     return programs
 
 

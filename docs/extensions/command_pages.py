@@ -47,6 +47,4 @@ def _plain(text: str) -> str:
 
 def _cell(text: str) -> str:
     line = " ".join(_plain(text).split())
-    return re.sub(r"\s*\[(required|default: .*|x.*)\]$", r" *(\1)*", line).replace(
-        "(default: (", "(default: "
-    )
+    return re.sub(r"\s*\[(required|default: .*|x.*)\]$", r" *(\1)*", line).replace("(default: (", "(default: ")

@@ -21,9 +21,8 @@ def _construction(row: dict[str, Any]) -> str:
     reference = " ".join(f"{name}={value}" for name, value in row["reference"].items())
     facts = {"parameters": _code(row["parameters"]), "reference point": f"`{reference}`"}
     facts["source"] = prose(row["provenance"])
-    return (
-        f"## {row['name']}\n\n**{prose(row['title'])}** {prose(row['description'])}\n\n{_facts(facts)}\n"
-        + _try(more["try"])
+    return f"## {row['name']}\n\n**{prose(row['title'])}** {prose(row['description'])}\n\n{_facts(facts)}\n" + _try(
+        more["try"]
     )
 
 
@@ -94,9 +93,7 @@ def prose(text: str) -> str:
     """Convert plain text to Markdown: escape markup, and link sections of the theory and arXiv."""
     kept = re.split(r"(`[^`]*`)", text)
     plain = [part if part.startswith("`") else re.sub(r"([<*_|\[\]])", r"\\\1", part) for part in kept]
-    linked = re.sub(
-        r"docs/theory\.md (\d+(?:\.\d+)?)", lambda match: f"theory {_section(match[1])}", "".join(plain)
-    )
+    linked = re.sub(r"docs/theory\.md (\d+(?:\.\d+)?)", lambda match: f"theory {_section(match[1])}", "".join(plain))
     return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", linked)
 
 

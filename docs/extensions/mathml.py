@@ -31,9 +31,7 @@ def display(writer: Any, node: nodes.math_block) -> None:
 
 def _mathml(node: nodes.Element, as_block: bool = False) -> str:
     try:
-        return SPACED.sub(
-            r"\1" + SPACE, NUMBERED.sub(r"\1" + SPACE, tex2mathml(node.astext(), as_block=as_block))
-        )
+        return SPACED.sub(r"\1" + SPACE, NUMBERED.sub(r"\1" + SPACE, tex2mathml(node.astext(), as_block=as_block)))
     except MathError as error:
         logging.getLogger(__name__).warning("%s in %s", error, node.astext(), location=node)
         return escape(node.astext())

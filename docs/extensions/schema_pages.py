@@ -31,17 +31,14 @@ def write(folder: Path) -> None:
 def _document(name: str) -> str:
     document_schema, document = schema(name), DOCUMENTS[name]
     rows = "\n".join(
-        f"| `{key}` | {kind} | {text} |"
-        for key, kind, text in _keys(document_schema, document_schema.get("$defs", {}))
+        f"| `{key}` | {kind} | {text} |" for key, kind, text in _keys(document_schema, document_schema.get("$defs", {}))
     )
     about = f"{document.about[:1].upper()}{document.about[1:]}: `separatrix {document.command} --json`"
     file = f'<a href="../{FOLDER}/{name}.json">{name}.json</a>'
     return f"## {name}\n\n{prose(about)} ({file}).\n\n| key | type | description |\n|---|---|---|\n{rows}\n"
 
 
-def _keys(
-    node: Schema, definitions: dict[str, Schema], path: str = "", above: tuple[str, ...] = ()
-) -> Iterator[Any]:
+def _keys(node: Schema, definitions: dict[str, Schema], path: str = "", above: tuple[str, ...] = ()) -> Iterator[Any]:
     """Yield every key of a schema with its path, the name of its type, and its description."""
     for option in node.get("anyOf", ()):
         yield from _keys(option, definitions, path, above)

@@ -130,9 +130,7 @@ def list_tasks(as_json: bool, name: str | None = None) -> list[Row]:
     for real in REAL_TASKS.values():
         if name in (None, real.name):
             command = f"separatrix data floors {real.data}"
-            rows.append(
-                _task_row(real, *((None, None) if as_json else ("unknown", f"measured by {command}")))
-            )
+            rows.append(_task_row(real, *((None, None) if as_json else ("unknown", f"measured by {command}"))))
     return rows
 
 
@@ -178,11 +176,7 @@ def _defaults(schema: type[Parameters]) -> dict[str, str]:
     from separatrix.core.parameters.model import format_value, is_absent
 
     fields = {name: field for name, field in schema.model_fields.items() if not field.is_required()}
-    return {
-        name: str(format_value(field.default))
-        for name, field in fields.items()
-        if not is_absent(field.default)
-    }
+    return {name: str(format_value(field.default)) for name, field in fields.items() if not is_absent(field.default)}
 
 
 def _first_paragraph(kind: type) -> str:

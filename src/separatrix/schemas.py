@@ -54,18 +54,14 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
         "analysis.maps:BoundaryCurve", "boundary --over", "a boundary against a second parameter"
     ),
     "scaling": DocumentKind("analysis.laws:Scaling", "scaling", "how a quantity grows"),
-    "scalings": DocumentKind(
-        "analysis.laws:Scalings", "scaling", "how a quantity grows, for several mechanisms"
-    ),
+    "scalings": DocumentKind("analysis.laws:Scalings", "scaling", "how a quantity grows, for several mechanisms"),
     "illustration": DocumentKind(
         "analysis.cards.illustration:Illustration", PAGE, "a picture of D0, D1, attention and neurons"
     ),
     "card": DocumentKind("analysis.cards.card:Card", "assess", "the report card of a mechanism"),
     "atlas": DocumentKind("analysis.cards.atlas:Atlas", "atlas", "every mechanism on every construction"),
     "bench": DocumentKind("analysis.costs.curves:Bench", "bench", "cost on this machine"),
-    "choice": DocumentKind(
-        "analysis.choose:Choice", "choose", "which mechanisms still see what, at which cost"
-    ),
+    "choice": DocumentKind("analysis.choose:Choice", "choose", "which mechanisms still see what, at which cost"),
     "search": DocumentKind("analysis.search:Search", "search", "instances that separate two mechanisms"),
     "search_check": DocumentKind("analysis.search:FindingsCheck", "search --check", "findings, verified"),
     "claim": DocumentKind(Entry, "claim", "a claim, and the result of its check"),
@@ -78,9 +74,7 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
         "analysis.evidence.experiments:TrainingReport", "learn", "the default evidence report, or a plan"
     ),
     "published": DocumentKind(
-        "analysis.evidence.published:ReproductionLedger",
-        "learn --published",
-        "published numbers, measured again",
+        "analysis.evidence.published:ReproductionLedger", "learn --published", "published numbers, measured again"
     ),
     "sweep": DocumentKind(Progress, "sweep", "the result of a sweep"),
     "estimate": DocumentKind(Estimate, "sweep --dry-run", "an estimate for a sweep"),
@@ -100,19 +94,13 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "mechanisms": DocumentKind(
         list[lists.ListedMechanism] | lists.ListedMechanism, "list mechanisms", "all mechanisms, or one"
     ),
-    "lattice": DocumentKind(
-        list[lists.Edge], "list mechanisms --lattice", "which is a special case of which"
-    ),
+    "lattice": DocumentKind(list[lists.Edge], "list mechanisms --lattice", "which is a special case of which"),
     "constructions": DocumentKind(
-        list[lists.ListedConstruction] | lists.ListedConstruction,
-        "list constructions",
-        "all constructions, or one",
+        list[lists.ListedConstruction] | lists.ListedConstruction, "list constructions", "all constructions, or one"
     ),
     "claims": DocumentKind(list[lists.ListedClaim] | lists.ListedClaim, "list claims", "all claims, or one"),
     "tasks": DocumentKind(list[lists.ListedTask] | lists.ListedTask, "list tasks", "all tasks, or one"),
-    "engines": DocumentKind(
-        list[lists.ListedEngine] | lists.ListedEngine, "list engines", "all engines, or one"
-    ),
+    "engines": DocumentKind(list[lists.ListedEngine] | lists.ListedEngine, "list engines", "all engines, or one"),
     "published_numbers": DocumentKind(
         list[lists.ListedNumber] | lists.ListedNumber, "list published", "published numbers, or one"
     ),

@@ -37,9 +37,7 @@ class MechanismContract:
     @pytest.fixture
     def mechanism(self) -> Any:
         """Return the mechanism to test."""
-        pytest.fail(
-            "MechanismContract needs a fixture `mechanism` that returns the mechanism to test", pytrace=False
-        )
+        pytest.fail("MechanismContract needs a fixture `mechanism` that returns the mechanism to test", pytrace=False)
 
 
 def _find_fault(name: str, mechanism: Mechanism) -> Broken | None:

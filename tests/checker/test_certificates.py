@@ -61,9 +61,7 @@ CASES: dict[str, tuple[str, str, Point]] = {
 
 def made(construction: str, mechanism: str, point: Point, delta: str = "0.01") -> Json:
     """A certificate."""
-    return certify(construction_named(construction).read(point), mechanism_named(mechanism), Fraction(delta))[
-        1
-    ]
+    return certify(construction_named(construction).read(point), mechanism_named(mechanism), Fraction(delta))[1]
 
 
 @cache
@@ -143,10 +141,7 @@ def test_a_change_under_a_new_hash_is_noticed_or_makes_another_true_certificate(
         for other in changed(value):
             forged = sealed(put(document, place, other))
             if check_or_refuse(forged):
-                assert forged == made(construction, mechanism, forged["parameters"], forged["delta"]), (
-                    place,
-                    other,
-                )
+                assert forged == made(construction, mechanism, forged["parameters"], forged["delta"]), (place, other)
                 survivors.add(place[-1])
     assert survivors == SURVIVE[case]
 
@@ -384,8 +379,7 @@ def test_fractions_are_those_of_all_tokens_and_all_signs(form: str, mechanism: s
         rows = []
         for q in tokens:
             dots = [
-                sum(q) * sum(k) if form == "ones" else sum(x * y for x, y in zip(q, k, strict=True))
-                for k in tokens
+                sum(q) * sum(k) if form == "ones" else sum(x * y for x, y in zip(q, k, strict=True)) for k in tokens
             ]
             u = [Fraction(dot) ** degree for dot in dots]
             rows.append([sum(x * k[i] for x, k in zip(u, tokens, strict=True)) / sum(u) for i in range(d)])
@@ -412,21 +406,12 @@ def test_signs_of_sums_of_scores() -> None:
     quarter, half, one = (Logit(Fraction(1, k), sixteen) for k in (4, 2, 1))
     assert sign(SoftmaxKernel(Fraction(1)), [(Fraction(8), quarter), (Fraction(-4), half)]) == 0
     assert (
-        sign(
-            SoftmaxKernel(Fraction(1)),
-            [(Fraction(8), quarter), (Fraction(-1), one), (Fraction(1, 10**2500), half)],
-        )
+        sign(SoftmaxKernel(Fraction(1)), [(Fraction(8), quarter), (Fraction(-1), one), (Fraction(1, 10**2500), half)])
         == 1
     )
     root, square = Logit(Fraction(1, 2), two), Logit(Fraction(1), two)
-    assert (
-        sign(SoftmaxKernel(Fraction(1)), [(Fraction(141421356237, 10**11), root), (Fraction(-1), square)])
-        == -1
-    )
-    assert (
-        sign(SoftmaxKernel(Fraction(1)), [(Fraction(141421356238, 10**11), root), (Fraction(-1), square)])
-        == 1
-    )
+    assert sign(SoftmaxKernel(Fraction(1)), [(Fraction(141421356237, 10**11), root), (Fraction(-1), square)]) == -1
+    assert sign(SoftmaxKernel(Fraction(1)), [(Fraction(141421356238, 10**11), root), (Fraction(-1), square)]) == 1
     assert (
         sign(
             PowerKernel(Fraction(1, 2)),
@@ -463,10 +448,7 @@ def test_network_probabilities_are_enclosed(p: Fraction, m: int) -> None:
     """Against mpmath's floats at a precision at which nothing is lost."""
     found = network(p, 1 - p, (1 - p) / 3, m)
     with mpmath.workprec(12000):
-        p_0, only = (
-            mpmath.mpf(p.numerator) / p.denominator,
-            mpmath.mpf((1 - p).numerator) / (1 - p).denominator / 3,
-        )
+        p_0, only = (mpmath.mpf(p.numerator) / p.denominator, mpmath.mpf((1 - p).numerator) / (1 - p).denominator / 3)
         silent = (1 - p_0) ** m
         truth = (1 - silent, 1 - p_0**m, silent - (1 - p_0 - only) ** m)
         for (low, high), value in zip(found, truth, strict=True):

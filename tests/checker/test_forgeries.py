@@ -38,11 +38,7 @@ WHOLE = ("n", "d", "m", "order")
 ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a1": ("spike", "softmax", {**FIXED, "a1": "0.5:1.5", "n": 1003, "d": 12, "c": "0.1"}),
     "c": ("spike", "softmax", {**FIXED, "a1": "0.7", "n": 1000, "d": 12, "c": "0.01:0.5"}),
-    "tau given": (
-        "spike",
-        "softmax",
-        {**FIXED, "a1": "0.7", "n": 1000, "d": 12, "c": "0.01:0.5", "tau": "0.2"},
-    ),
+    "tau given": ("spike", "softmax", {**FIXED, "a1": "0.7", "n": 1000, "d": 12, "c": "0.01:0.5", "tau": "0.2"}),
     "d": ("spike", "softmax", {**FIXED, "a1": "0.7", "n": 1001, "d": "4:30", "c": "0.1"}),
     "n": ("spike", "softmax", {**FIXED, "a1": "0.8", "n": "1e3:1e12", "d": 12, "c": "0.1"}),
     "m": ("spike", "softmax", {**FIXED, "a1": "0.7", "n": 1000, "d": 12, "c": "0.1", "m": "1:100000"}),
@@ -98,9 +94,7 @@ def test_the_statement_says_what_moves_what_is_fixed_and_which_way(case: str) ->
     assert report.failed == []
     said, level, moving = " ".join(report.statement), document["at"], document["parameter"]
     assert f"{document['mechanism']['name']} " in said
-    moves = {"c": "c moves, and tau with it", "d": "d moves, and n with it"}.get(
-        case, f"{moving} alone moves"
-    )
+    moves = {"c": "c moves, and tau with it", "d": "d moves, and n with it"}.get(case, f"{moving} alone moves")
     assert f"on {document['construction']}, where {moves}." in said
     for crossing in document["crossings"]:
         word = "rises" if crossing["direction"] == "up" else "falls"
@@ -116,15 +110,7 @@ def test_the_statement_says_what_moves_what_is_fixed_and_which_way(case: str) ->
 def test_rules_are_stated_where_they_are_used() -> None:
     said = {case: " ".join(check_boundary(boundary_of(case)).statement) for case in ASKED}
     rule = "tau is c + 0.1."
-    assert {case for case, text in said.items() if rule in text} == {
-        "a1",
-        "c",
-        "d",
-        "n",
-        "m",
-        "beta",
-        "order",
-    }
+    assert {case for case, text in said.items() if rule in text} == {"a1", "c", "d", "n", "m", "beta", "order"}
     moved = "n is the multiple of d-2 nearest to "
     assert {case for case, text in said.items() if moved in text} == {"a1", "d"}
     assert f"{moved}1003." in said["a1"]
@@ -554,9 +540,7 @@ def test_a_level_that_is_only_reached_is_not_certified() -> None:
     asked = {**FIXED, "m": 1, "n": 40, "d": 6, "c": "0.3", "a1": "0.1:2"}
     found = sx.boundary("spike", "softmax", **asked, probability="0.4")
     top = certify(
-        found.question.point({"a1": found.crossings[0].hi.value}),
-        found.question.mechanism({}),
-        Fraction(1, 100),
+        found.question.point({"a1": found.crossings[0].hi.value}), found.question.mechanism({}), Fraction(1, 100)
     )
     level = Fraction(top[1]["neuron"]["only_d1"])
     reached = sx.boundary("spike", "softmax", **asked, probability=level)

@@ -78,14 +78,7 @@ def test_names_are_unique_and_provenance_is_known() -> None:
 def test_what_the_paper_states_is_told_from_what_was_reconstructed() -> None:
     """Only what the summary states may carry [paper]: the units, the network, tau and m."""
     paper_claims = {claim.name for claim in CLAIMS if claim.provenance == "paper"}
-    assert paper_claims == {
-        "tensor-trick",
-        "softmax-unit",
-        "linear-unit",
-        "network-fires",
-        "threshold",
-        "width",
-    }
+    assert paper_claims == {"tensor-trick", "softmax-unit", "linear-unit", "network-fires", "threshold", "width"}
 
 
 def test_the_ledger_has_every_claim_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,9 +169,7 @@ BREAKS: dict[str, Patch] = {
     "threshold": swap(Spike, "threshold", property(lambda self: float(self.c) * self.unit)),
     "width": SOFTMAX_IS_LINEAR,
     "spike-shape": swap(BlockConstruction, "matrix", remove_spike),
-    "closed-ones-softmax": swap(
-        spike, "ones_softmax_weights", lambda m, label: ONES_SOFTMAX(m, label) * 1.001
-    ),
+    "closed-ones-softmax": swap(spike, "ones_softmax_weights", lambda m, label: ONES_SOFTMAX(m, label) * 1.001),
     "closed-ones-linear": swap(spike, "ones_linear_weights", lambda m, label: ONES_LINEAR(m, 0)),
     "closed-identity": swap(spike, "closed_logits", lambda m, label: LOGITS(m, label).T * 1.001),
     "linear-ignores-query": swap(Linear, "definition", of_softmax("definition")),
@@ -199,9 +190,7 @@ BREAKS: dict[str, Patch] = {
     "margin-softmax": SOFTMAX_TOO_FLAT,
     "margin-linear": swap(Linear, "log_ratio", shallower(Linear.log_ratio, 1.01)),
     "noise": swap(Verdict, "auc", property(lambda self: 0.5 * (1 + math.erf(2 * self.outcome.margin)))),
-    "number-formats": swap(
-        margins, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}
-    ),
+    "number-formats": swap(margins, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}),
     "critical-degree": swap(Power, "log_ratio", Linear.log_ratio),
     "taylor-order": swap(Taylor, "log_ratio", of_softmax("log_ratio")),
     "plain-softmax-peak": swap(Softmax, "__call__", Linear.__call__),
@@ -224,9 +213,7 @@ def test_check_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [Softmax, Linear])
-def test_margins_off_by_a_hair_are_noticed(
-    mechanism: type[ScoreMechanism], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_margins_off_by_a_hair_are_noticed(mechanism: type[ScoreMechanism], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanism, "log_ratio", shallower(mechanism.log_ratio, 0.999))
     assert BY_NAME[f"margin-{mechanism.name}"].check().status is ClaimStatus.FAILS
 
@@ -299,10 +286,7 @@ def test_measurements_are_fit_for_json(value: object, stored: object) -> None:
 
 
 def test_large_parameters_are_written_exactly() -> None:
-    assert Point({"n": 3 * 10**300 + 10**299, "a": 0.1}, True).parameters == {
-        "n": "31e299",
-        "a": "0.1",
-    }
+    assert Point({"n": 3 * 10**300 + 10**299, "a": 0.1}, True).parameters == {"n": "31e299", "a": "0.1"}
 
 
 def test_loops_agree_between_rationals_and_floats() -> None:
@@ -335,11 +319,7 @@ def test_boundary_finding_rejects_a_wrong_limit() -> None:
 def entry(status: ClaimStatus) -> Entry:
     claim = Claim("a-name", "3", "ours", "A statement with [brackets].", lambda: finding)
     finding = Finding(
-        status,
-        "what was found",
-        "slack [1, 2]",
-        (),
-        "a condition" if status is ClaimStatus.ONLY_WHERE else "",
+        status, "what was found", "slack [1, 2]", (), "a condition" if status is ClaimStatus.ONLY_WHERE else ""
     )
     return Entry(claim, finding, 0.1)
 
@@ -350,15 +330,7 @@ def test_table_fits_eighty_columns() -> None:
     print_ledger(result, Console(file=out, width=80, force_terminal=False))
     text = out.getvalue()
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
-    for expected in (
-        "[ours]",
-        "holds",
-        "only where",
-        "a condition",
-        "FAILS",
-        "what was found",
-        "slack [1, 2]",
-    ):
+    for expected in ("[ours]", "holds", "only where", "a condition", "FAILS", "what was found", "slack [1, 2]"):
         assert expected in text
     assert "1 holds, 1 holds with a condition, 1 fails" in text
 
@@ -366,8 +338,7 @@ def test_table_fits_eighty_columns() -> None:
 def test_table_is_coloured() -> None:
     out = io.StringIO()
     print_ledger(
-        Ledger((entry(ClaimStatus.HOLDS), entry(ClaimStatus.FAILS))),
-        Console(file=out, width=80, force_terminal=True),
+        Ledger((entry(ClaimStatus.HOLDS), entry(ClaimStatus.FAILS))), Console(file=out, width=80, force_terminal=True)
     )
     assert "\x1b[32mholds" in out.getvalue()
     assert "\x1b[1;31mFAILS" in out.getvalue()

@@ -115,18 +115,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("form", "label", "name", "field"), CASES)
-def test_a_wrong_row_is_noticed(
-    form: str, label: int, name: str, field: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_row_is_noticed(form: str, label: int, name: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     break_row(monkeypatch, form, label, name, drop_row if field == "dropped" else raise_logit(field, "0.001"))
     assert some_point_fails(form)
 
 
 def test_the_point_of_the_claim_fails_with_a_wrong_mate_row(monkeypatch: pytest.MonkeyPatch) -> None:
     (case,) = [
-        candidate
-        for candidate in signs.PINNED
-        if candidate[0].name == "linear" and candidate[1]["form"] == "identity"
+        candidate for candidate in signs.PINNED if candidate[0].name == "linear" and candidate[1]["form"] == "identity"
     ]
     assert signs.pinned_point(*case).holds
     break_row(monkeypatch, "identity", 1, "mate", raise_logit("spike", "0.05"))
@@ -154,16 +150,12 @@ def one_vector_less(patch: pytest.MonkeyPatch) -> None:
 
 def lost_a_step_later(patch: pytest.MonkeyPatch) -> None:
     lost_from = margins.lost_from
-    patch.setattr(
-        margins, "lost_from", lambda at, unit: {k: n and n + at.step for k, n in lost_from(at, unit).items()}
-    )
+    patch.setattr(margins, "lost_from", lambda at, unit: {k: n and n + at.step for k, n in lost_from(at, unit).items()})
 
 
 def one_order_more(patch: pytest.MonkeyPatch) -> None:
     log_ratio = Taylor.log_ratio
-    patch.setattr(
-        Taylor, "log_ratio", lambda self, b, s: log_ratio(Taylor(order=self.parameters.order + 1), b, s)
-    )
+    patch.setattr(Taylor, "log_ratio", lambda self, b, s: log_ratio(Taylor(order=self.parameters.order + 1), b, s))
 
 
 def other_last_column(patch: pytest.MonkeyPatch) -> None:
@@ -205,9 +197,7 @@ def test_a_small_fault_of_linear_is_noticed_in_the_plain_case(monkeypatch: pytes
 def test_a_small_fault_of_the_repaired_softmax_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert logit_scale.repair_point("logn-softmax", "3/2", 1000).holds
     call = LogNSoftmax.__call__
-    monkeypatch.setattr(
-        LogNSoftmax, "__call__", lambda self, q, *more, **named: call(self, 0.97 * q, *more, **named)
-    )
+    monkeypatch.setattr(LogNSoftmax, "__call__", lambda self, q, *more, **named: call(self, 0.97 * q, *more, **named))
     assert not logit_scale.repair_point("logn-softmax", "3/2", 1000).holds
 
 
@@ -243,10 +233,7 @@ class Fault:
         patch.setattr(self.owner, self.name, replacement)
         if inspect.ismodule(self.owner):
             for module_in_use in [*sys.modules.values()]:
-                if (
-                    module_in_use.__name__.startswith("separatrix")
-                    and vars(module_in_use).get(self.name) is original
-                ):
+                if module_in_use.__name__.startswith("separatrix") and vars(module_in_use).get(self.name) is original:
                     patch.setattr(module_in_use, self.name, replacement)
 
 
@@ -303,9 +290,7 @@ NOISE = "float(self.noise) * torch.randn"
 FAULTS = {
     "own block": Fault(Thresholds, "_bounds", "over - b * sigma", "over + b * sigma", float_engine_is_exact),
     "mates": Fault(Thresholds, "_bounds", "over - b * y_k)", "over)", float_engine_is_exact),
-    "mates at the boundary": Fault(
-        Thresholds, "_bounds", "over - b * y_k)", "over)", engines_agree_at_the_boundary
-    ),
+    "mates at the boundary": Fault(Thresholds, "_bounds", "over - b * y_k)", "over)", engines_agree_at_the_boundary),
     "own sign": Fault(Thresholds, "_kind_bounds", "np.maximum(p, -start)", "p", float_engine_is_exact),
     "neurons on D0": Fault(ProbabilityGrid, "fire_d0", "self.m", "self.m - 1", failures_are_exact),
     "neurons on D1": Fault(ProbabilityGrid, "fire_d1", "self.m", "self.m - 1", failures_are_exact),
@@ -321,9 +306,7 @@ FAULTS = {
     "width: 1 + ceil": Fault(theorem, "required_width", "2 +", "1 +", hypotheses_are_sharp),
     "width asked": Fault(theorem, "required_width", "2 +", "1 +", width_asked_is_literal),
     "signs": Fault(theorem, "required_signs", "return m", "return m + 1", hypotheses_are_sharp),
-    "a1 - b >= 0.1": Fault(
-        theorem, "hypotheses", "b > Fraction(1, 10)", "b >= Fraction(1, 10)", equality_is_rejected
-    ),
+    "a1 - b >= 0.1": Fault(theorem, "hypotheses", "b > Fraction(1, 10)", "b >= Fraction(1, 10)", equality_is_rejected),
     "a1(a1+b+c) >= 1": Fault(
         theorem, "hypotheses", "a1 * (a1 + b + c) > 1", "a1 * (a1 + b + c) >= 1", equality_is_rejected
     ),
@@ -336,29 +319,15 @@ FAULTS = {
     ),
     "sufficient n: n": Fault(theorem, "_is_sufficient", "other_count * r", "size * r", linear_n_is_least),
     "power: beta - 1": Fault(
-        Power,
-        "log_ratio",
-        "float(self.beta)",
-        "(float(self.beta) - 1)",
-        lambda: boundary.degree_point(1000).holds,
+        Power, "log_ratio", "float(self.beta)", "(float(self.beta) - 1)", lambda: boundary.degree_point(1000).holds
     ),
     "power: 0.99 beta": Fault(
-        Power,
-        "log_ratio",
-        "float(self.beta)",
-        "0.99 * float(self.beta)",
-        lambda: boundary.degree_point(10**6).holds,
+        Power, "log_ratio", "float(self.beta)", "0.99 * float(self.beta)", lambda: boundary.degree_point(10**6).holds
     ),
-    "taylor": Fault(
-        Taylor, "_horner", "order, 0, -1", "order, 1, -1", lambda: boundary.taylor_point(8).holds
-    ),
+    "taylor": Fault(Taylor, "_horner", "order, 0, -1", "order, 1, -1", lambda: boundary.taylor_point(8).holds),
     "routing": Fault(Taylor, "_horner", "order, 0, -1", "order, 1, -1", claim_holds("routing-degree")),
     "majority: no noise": Fault(
-        Majority,
-        "describe",
-        "self.noise)",
-        "ZERO)",
-        lambda: retrieval.majority_point(1000, Fraction(2)).holds,
+        Majority, "describe", "self.noise)", "ZERO)", lambda: retrieval.majority_point(1000, Fraction(2)).holds
     ),
     "majority: one group": Fault(
         Majority,
@@ -447,14 +416,10 @@ def test_other_scores_of_the_plain_case_are_noticed(
     assert_fails(claim_named(name))
 
 
-def test_another_n_in_the_fast_form_of_the_repaired_softmax_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_n_in_the_fast_form_of_the_repaired_softmax_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     call = LogNSoftmax.__call__
 
-    def wrong(
-        self: LogNSoftmax, q: Any, k: Any, v: Any, counts: Any = None, causal: bool = False, **named: Any
-    ) -> Any:
+    def wrong(self: LogNSoftmax, q: Any, k: Any, v: Any, counts: Any = None, causal: bool = False, **named: Any) -> Any:
         n = k.shape[-2]
         factor = 1 if counts is not None else math.log(n - 1) / math.log(n)
         return call(self, factor * q, k, v, counts, causal, **named)

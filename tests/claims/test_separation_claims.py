@@ -10,15 +10,7 @@ import pytest
 import torch
 
 from expectations import assert_fails, assert_plain_json, by_tier
-from separatrix.claims import (
-    CLAIMS,
-    ClaimStatus,
-    blind_spots,
-    logit_scale,
-    retrieval,
-    rough,
-    separations,
-)
+from separatrix.claims import CLAIMS, ClaimStatus, blind_spots, logit_scale, retrieval, rough, separations
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.duplication import Duplication
 from separatrix.mechanisms import Linear, Power, Softmax, mechanism_named
@@ -147,8 +139,7 @@ def test_conditions_are_needed() -> None:
 def test_linear_attention_wins_on_three_constructions_or_more() -> None:
     assert len(separations.LINEAR_WINS) >= 3
     assert all(
-        separations.pair_point(name, winner, "softmax").holds
-        for name, winner in separations.LINEAR_WINS.items()
+        separations.pair_point(name, winner, "softmax").holds for name, winner in separations.LINEAR_WINS.items()
     )
 
 

@@ -239,10 +239,7 @@ def test_an_interrupted_card_keeps_what_is_known(
 
 
 def test_what_their_code_prints_is_not_in_the_json(separatrix: Run) -> None:
-    for words in (
-        ("assess", "own_attention:prints", "--quick"),
-        ("verdict", "plain", "own_attention:prints"),
-    ):
+    for words in (("assess", "own_attention:prints", "--quick"), ("verdict", "plain", "own_attention:prints")):
         code, out, error = separatrix(*words, "--json")
         assert code == 0
         require_document(words[0] if words[0] == "verdict" else "card", out)
@@ -255,10 +252,7 @@ def test_what_their_code_prints_is_not_in_the_json(separatrix: Run) -> None:
     ("attribute", "complaint"),
     [
         ("reads", r'FileNotFoundError: .*no_such_file.* \(line \d+ of own_attention.py: open\("no_such_file'),
-        (
-            "recurs",
-            r"RecursionError: .*line \d+ of own_attention.py: return recurs\(q, k, v\); called with q",
-        ),
+        ("recurs", r"RecursionError: .*line \d+ of own_attention.py: return recurs\(q, k, v\); called with q"),
         ("nan", r"no engine can answer this \(dense: the attention output is NaN or overflows"),
     ],
 )

@@ -67,15 +67,9 @@ def test_text_fits_eighty_columns() -> None:
         (["verdict", "spike", "flash"], "there is no mechanism flash; separatrix list mechanisms has all"),
         (["verdict", "spike", "n=1000"], "the mechanism is missing before n=1000"),
         (["verdict", "softmax", "n=1000"], "the construction or the mechanism is missing before n=1000"),
-        (
-            ["verdict", "spike", "softmax", "linear"],
-            "linear stands among the parameters; several mechanisms are",
-        ),
+        (["verdict", "spike", "softmax", "linear"], "linear stands among the parameters; several mechanisms are"),
         (["verdict", "spike", "softmax", "a1=0.005"], "so taken from the reference point: a0=0.01"),
-        (
-            ["verdict", "spike", "softmax,linear", "--certificate", "x.json"],
-            "a certificate is of one mechanism",
-        ),
+        (["verdict", "spike", "softmax,linear", "--certificate", "x.json"], "a certificate is of one mechanism"),
         (["verdict", "spike", "window,fox", "n=1e12"], "no engine can answer this"),
         (["verdict", "spike", "softmax", *POINT, "n=5"], "n is given twice"),
         (["verdict", "spike", "softmax", *POINT, "q=5"], "spike has no parameter q"),
@@ -88,15 +82,9 @@ def test_text_fits_eighty_columns() -> None:
         (["verdict", "spike"], "Missing argument"),
         (["verdict", "spike", "softmax", *POINT, "delta=0.1"], "delta is an option; write --delta 0.1"),
         (["verdict", "spike", "softmax", *POINT, "--noise", "1e-400"], "is out of range"),
-        (
-            ["verdict", "spike", "softmax", *POINT, "--engine", "closed", "--dtype", "float16"],
-            "draws nothing",
-        ),
+        (["verdict", "spike", "softmax", *POINT, "--engine", "closed", "--dtype", "float16"], "draws nothing"),
         (["verdict", "spike", "power:self=1", *POINT], "power has no parameter self"),
-        (
-            ["verdict", "spike", "softmax", "n=1e12", *WITHOUT_N, "--engine", "dense"],
-            "the dense engine would need",
-        ),
+        (["verdict", "spike", "softmax", "n=1e12", *WITHOUT_N, "--engine", "dense"], "the dense engine would need"),
         (["verdict", "spike", "softmax", *POINT, "--certificate", "absent/x.json"], "cannot write"),
         (
             ["verdict", "spike", "softmax", *POINT, "--certificate", "x.json", "--engine", "dense"],
@@ -150,9 +138,7 @@ def test_what_is_not_given_is_taken_from_the_reference_point_and_shown() -> None
     reference = json.loads(invoke("verdict", "spike", "softmax", "--json").stdout)
     assert reference == {**whole, "taken": {name: reference["parameters"][name] for name in BASE}}
     shown = invoke("verdict", "spike", "softmax", "n=2000", "m=3").stdout
-    assert "Not given, so taken from the reference point: d=102 a0=0.01 a1=1.2 b=0.2 c=0.1." in " ".join(
-        shown.split()
-    )
+    assert "Not given, so taken from the reference point: d=102 a0=0.01 a1=1.2 b=0.2 c=0.1." in " ".join(shown.split())
 
 
 def test_names_in_the_wrong_order_are_answered() -> None:
@@ -162,9 +148,7 @@ def test_names_in_the_wrong_order_are_answered() -> None:
     assert done.stdout == invoke("verdict", "spike", "linear", "--json").stdout
     assert invoke("readers", "linear", "spike", "--json").returncode == 0
     assert invoke("boundary", "softmax", "spike", "a1=0.5:1.5", "--scan", "8", "--json").returncode == 0
-    assert (
-        invoke("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
-    )
+    assert invoke("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
     assert invoke("scaling", "linear", "spike", "n=1e3:1e9:3:log", "--json").returncode == 0
 
 
@@ -210,10 +194,7 @@ def test_one_of_a_list_is_shown_alone_and_with_more() -> None:
         assert "\nlinear\n" not in shown
     assert rows["certified"]["proves"] is True
     assert "defaults: temperature=1" in invoke("list", "mechanisms", "softmax:temperature=2").stdout
-    assert (
-        "reference: n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1"
-        in invoke("list", "constructions", "spike").stdout
-    )
+    assert "reference: n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1" in invoke("list", "constructions", "spike").stdout
     assert json.loads(invoke("list", "tasks", "parity", "--json").stdout)["name"] == "parity"
     assert 'construction = "spike"' in invoke("list", "plans", "paper").stdout
 

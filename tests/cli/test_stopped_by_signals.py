@@ -31,12 +31,7 @@ PATIENCE = 120
 def begun(cwd: Path, *words: str, sign: str) -> subprocess.Popen[str]:
     """A command in a session of its own, once a file that matches `sign` is there."""
     process = subprocess.Popen(
-        [*COMMAND, *words],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [*COMMAND, *words], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     end = time.monotonic() + PATIENCE
     while not any(file.stat().st_size for file in cwd.glob(sign)):
@@ -147,7 +142,5 @@ def test_where_no_worker_can_be_started_the_cause_and_a_remedy_are_told(
         raise error
 
     monkeypatch.setattr(executors, "_Worker", fail)
-    with pytest.raises(
-        SeparatrixError, match=r"no worker process can be started .* enough memory, then give"
-    ):
+    with pytest.raises(SeparatrixError, match=r"no worker process can be started .* enough memory, then give"):
         LocalExecutor(1)

@@ -64,10 +64,7 @@ def wait_for(path: Path) -> None:
         ("os._exit(3)", "it ended the process with exit status 3; does your code call os._exit?"),
         ("ctypes.string_at(0)", "it crashed with SIGSEGV; PYTHONFAULTHANDLER=1 shows the line"),
         ("os.abort()", "it crashed with SIGABRT; PYTHONFAULTHANDLER=1 shows the line"),
-        (
-            "os.kill(os.getpid(), signal.SIGKILL)",
-            "it was killed by SIGKILL, as the system does when memory runs out",
-        ),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "it was killed by SIGKILL, as the system does when memory runs out"),
         (
             "supervisor.report(seconds=0.2); time.sleep(60)",
             "it took longer than 0.2 s; a larger --timeout waits longer",

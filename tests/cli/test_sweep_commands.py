@@ -115,9 +115,7 @@ def test_the_command_killed_leaves_nobody_behind_and_goes_on(
     assert whole["id"].n_unique() == whole.height == CELLS
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.exhaustive)])
 def test_what_is_sent_once_ends_a_sweep_soon(long_plan: Path, number: signal.Signals) -> None:
     process = _begun(long_plan.parent)
     os.killpg(process.pid, number)  # as a batch system does
@@ -154,9 +152,7 @@ def test_a_second_ctrl_c_drops_a_cell_that_hangs(tmp_path: Path) -> None:
     plan = HEAD.replace('"softmax", "linear"', '"hangs_in_sweeps:attend"')
     (tmp_path / "plan.toml").write_text(plan + '[[sweep]]\nengine = "dense"\nparameters.n = [100, 200]')
     command = [*COMMAND, "sweep", "plan.toml", "--workers", "1", "--allow", "hangs_in_sweeps:attend"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     end = time.monotonic() + PATIENCE
     while not (tmp_path / "begun").exists():
         assert process.poll() is None
@@ -199,16 +195,12 @@ def test_results_on_the_command_line(
 ) -> None:
     run(small, store, Inline())
     url = ("--store", store.location)
-    code, out, _ = command(
-        capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=closed", "--json"
-    )
+    code, out, _ = command(capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=closed", "--json")
     rows = json.loads(out)
     assert code == 0
     assert {row["mechanism"] for row in rows} == {"softmax"}
     assert all(100 <= row["parameters"]["n"] <= 10_000 for row in rows)
-    assert {"construction", "engine", "neuron", "interval", "verdict", "seconds", "versions"} <= rows[
-        0
-    ].keys()
+    assert {"construction", "engine", "neuron", "interval", "verdict", "seconds", "versions"} <= rows[0].keys()
     _, out, _ = command(capsys, "results", *url, "--csv")
     assert pl.read_csv(out.encode()).height == frame(store).height
     out_file = tmp_path / "cells.parquet"
@@ -261,9 +253,7 @@ def test_a_sweep_from_another_thread(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = 100')
     found: list[int] = []
     url = f"sqlite:///{tmp_path / 'r.db'}"
-    thread = threading.Thread(
-        target=lambda: found.append(sx.sweep(tmp_path / "plan.toml", url, workers=1).done)
-    )
+    thread = threading.Thread(target=lambda: found.append(sx.sweep(tmp_path / "plan.toml", url, workers=1).done))
     thread.start()
     thread.join(60)
     assert found == [2]

@@ -94,10 +94,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=" ".join,
 )
 def test_commands_print_the_same_numbers_at_every_width(
-    words: tuple[str, ...],
-    stored: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...], stored: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ("--store", f"sqlite:///{stored}") if words[0] == "results" or words[-1] == "sweeps" else ()
     found = {}

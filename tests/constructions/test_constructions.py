@@ -140,9 +140,7 @@ for words in ("list constructions --json", "verdict lone hardmax n=10 m=12 --jso
 def test_one_file_adds_a_construction(tmp_path: Path) -> None:
     """In a copy of the sources: the list and a verdict know it with no other change, at its section."""
     shutil.copytree(
-        Path(separatrix.__file__).parent,
-        tmp_path / "separatrix",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        Path(separatrix.__file__).parent, tmp_path / "separatrix", ignore=shutil.ignore_patterns("__pycache__")
     )
     (tmp_path / "separatrix/constructions/lone.py").write_text(NEW)
     process = subprocess.run(

@@ -16,9 +16,7 @@ def test_every_construction_has_a_reference_point_and_it_is_that_of_tables(name:
     kind = CONSTRUCTIONS[name]
     construction, missing = read_completed(kind, {})
     assert set(missing) == set(kind.example)
-    assert construction.parameters in [
-        point.parameters for point in reference_points().values() if point.name == name
-    ]
+    assert construction.parameters in [point.parameters for point in reference_points().values() if point.name == name]
 
 
 def test_defaults_stay_where_all_that_has_none_was_given() -> None:
@@ -56,9 +54,7 @@ def test_every_question_says_what_it_took() -> None:
     assert explicit.as_json()["taken"] == {}
     edge = sx.boundary("spike", "softmax", a1="0.5:1.5", scan=9)
     assert edge.as_json()["taken"] == {"n": "1000", **defaults}
-    assert (
-        edge.crossings == sx.boundary("spike", "softmax", a1="0.5:1.5", scan=9, n=1000, **defaults).crossings
-    )
+    assert edge.crossings == sx.boundary("spike", "softmax", a1="0.5:1.5", scan=9, n=1000, **defaults).crossings
     law = sx.scaling("spike", "linear", n="1e3:1e9:4:log")
     assert law.as_json()["taken"] == {**defaults, "a1": "1.2"}
     assert sx.readers("spike", "linear", n=2000).as_json()["taken"]["a1"] == "1.2"

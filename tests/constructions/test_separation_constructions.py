@@ -26,9 +26,7 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "duplication": {
         UNNORMALISED: "distinguishes",
-        **dict.fromkeys(
-            ("softmax", "linear", "power:beta=4", "taylor:order=2", "topk", "logn-softmax"), "blind"
-        ),
+        **dict.fromkeys(("softmax", "linear", "power:beta=4", "taylor:order=2", "topk", "logn-softmax"), "blind"),
     },
     "routing": {
         **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1", "sparsemax"), "distinguishes"),
@@ -102,11 +100,7 @@ def margin(name: str, mechanism_name: str, **changes: object) -> float:
 
 @pytest.mark.parametrize(
     ("name", "mechanism_name", "expected"),
-    [
-        (name, mechanism_name, expected)
-        for name, row in WORDS.items()
-        for mechanism_name, expected in row.items()
-    ],
+    [(name, mechanism_name, expected) for name, row in WORDS.items() for mechanism_name, expected in row.items()],
 )
 def test_who_can_and_who_cannot_at_the_example(name: str, mechanism_name: str, expected: str) -> None:
     assert word(name, mechanism_name) == expected
@@ -235,9 +229,7 @@ def test_location_is_read_by_softmax_alone() -> None:
     assert linear.margin == pytest.approx(3 / (3 + 999), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "mechanism_name", ["softmax", "linear", "topk", "sparsemax", "relu-features", "logn-softmax"]
-)
+@pytest.mark.parametrize("mechanism_name", ["softmax", "linear", "topk", "sparsemax", "relu-features", "logn-softmax"])
 def test_regression_averages_stay_in_the_hull(mechanism_name: str) -> None:
     outcome = solve(at("regression"), mechanism_named(mechanism_name))
     assert (outcome.v0, outcome.v1) == pytest.approx((0.1, 1.0), rel=1e-12)
@@ -248,10 +240,7 @@ def test_regression_one_gradient_step_answers_exactly() -> None:
     for mechanism_name in (UNNORMALISED, "causal-linear", "delta"):
         outcome = solve(at("regression", n=40), mechanism_named(mechanism_name), sampling=Sampling(draws=600))
         assert (outcome.v0, outcome.v1) == pytest.approx((0.4, 4.0), rel=1e-9)
-        assert (
-            Verdict(at("regression", n=40), mechanism_named(mechanism_name), outcome, DELTA).word
-            == "distinguishes"
-        )
+        assert Verdict(at("regression", n=40), mechanism_named(mechanism_name), outcome, DELTA).word == "distinguishes"
 
 
 STATES = ("linear", UNNORMALISED, "causal-linear", "delta")
@@ -306,8 +295,7 @@ def test_spikes_with_a_loud_wrong_class_are_not_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism_name", "slope"),
-    [("softmax", lambda n: 1 / (1 + (n - 1) * n**-2.0)), ("linear", lambda n: 3 / (n + 2))],
+    ("mechanism_name", "slope"), [("softmax", lambda n: 1 / (1 + (n - 1) * n**-2.0)), ("linear", lambda n: 3 / (n + 2))]
 )
 def test_level_resolution_is_the_weight(mechanism_name: str, slope: Callable[[int], float]) -> None:
     for levels in (2, 5, 100):
@@ -374,11 +362,7 @@ def _spike(**changes: object) -> dict[str, object]:
         ("critical", {"rho": 2}, "rho=2 is out of range; rho must be 0 to 1"),
         ("averaging", {"n": 10}, "n=10 is too small for q=8; n must be 2q=16 or more"),
         ("regression", {"n": 10}, "n=10 is not a multiple of width=4; try n=12"),
-        (
-            "recall",
-            {"digits": 1},
-            "width=32 with digits=1 has room for 32 keys, not n=64; raise width or digits",
-        ),
+        ("recall", {"digits": 1}, "width=32 with digits=1 has room for 32 keys, not n=64; raise width or digits"),
         ("recall", {"digits": 3}, "width=32 does not divide into digits=3 equal parts"),
         ("recall", {"width": 8, "n": 300}, "width=8 has no room for n=300 keys of any number of digits"),
         ("majority", {"groups": 12}, "groups=12 is out of range; groups must be 1 to 11"),
@@ -416,9 +400,7 @@ def test_three_constructions_are_won_by_linear_attention() -> None:
 
 def test_descriptions_say_what_is_in_units_of_log_n() -> None:
     """Injectivity's keys are, not its query: literal tokens have it so."""
-    construction = construction_named("injectivity").read(
-        {"n": 100, "m": 12, "gap": 3, "query": "1/2", "factor": 5}
-    )
+    construction = construction_named("injectivity").read({"n": 100, "m": 12, "gap": 3, "query": "1/2", "factor": 5})
     quiet, loud = (construction.dense(label, 0, torch.float64) for label in (0, 1))
     assert (quiet.queries.tolist(), loud.queries.tolist()) == ([[0.5]], [[2.5]])
     assert quiet.keys[:2, 0].tolist() == pytest.approx([4 * math.log(100), math.log(100)])

@@ -22,9 +22,7 @@ class Sound(Mechanism):
     source = "tests"
     family = "score kernel"
 
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         check_request(self, counts, causal)
         logits = (q @ k.mT).float() if q.dtype.itemsize < 4 else q @ k.mT
         if counts is not None:
@@ -55,17 +53,13 @@ class FastTwisted(Twisted):
 
 
 class LeaksTheFuture(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         check_request(self, counts, causal)
         return super().definition(q, k, v, counts)
 
 
 class LeaksOneTokenAhead(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         out = super().definition(q, k, v, counts, causal)
         return out + 1e-6 * v.roll(-1, dims=-2) if causal else out
 
@@ -98,9 +92,7 @@ class GrowingState(Retention):
 
 
 class IgnoresCounts(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         check_request(self, counts, causal)
         return super().definition(q, k, v, None, causal)
 
@@ -108,18 +100,14 @@ class IgnoresCounts(Sound):
 class TakesCountsInSilence(Sound):
     takes_counts = False
 
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         return super().definition(q, k, v, None, causal)
 
 
 class TakesCausalInSilence(Sound):
     causality = Causality.NEVER
 
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         return super().definition(q, k, v, counts, False)
 
 
@@ -144,9 +132,7 @@ class ReturnsNaN(Twisted):
 
 
 class Overflows(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         check_request(self, counts, causal)
         scores = (q @ k.mT).exp() if counts is None else (q @ k.mT).exp() * counts[..., None, :]
         scores = scores.tril() if causal else scores

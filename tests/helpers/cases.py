@@ -9,9 +9,7 @@ from typing import Any
 from separatrix.constructions import Construction, construction_named
 from separatrix.mechanisms import Mechanism, mechanism_named
 
-GOLDEN: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "data" / "golden_spike.json").read_text()
-)
+GOLDEN: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "data" / "golden_spike.json").read_text())
 """Exact reference values; `beta` is the degree of power and the order of taylor."""
 
 BASE = {"n": 1000, "d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}

@@ -27,9 +27,7 @@ def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str
     about the process: signals, exit, imports, closed streams.
     """
     command = [sys.executable, "-c", "from separatrix.cli import main; main()", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **WIDTH}, check=False
-    )
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **WIDTH}, check=False)
 
 
 def invoke(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -33,11 +33,7 @@ _turn = threading.Lock()
 
 def run(*words: str, cwd: Path | None = None, columns: str = "80") -> subprocess.CompletedProcess[str]:
     """Run `separatrix` with these words, in a terminal of so many columns."""
-    request = {
-        "words": words,
-        "cwd": str(cwd or Path.cwd()),
-        "environment": {**os.environ, "COLUMNS": columns},
-    }
+    request = {"words": words, "cwd": str(cwd or Path.cwd()), "environment": {**os.environ, "COLUMNS": columns}}
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None

@@ -212,9 +212,7 @@ def queries_in_the_state(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.stack(out, dim=-2)
 
 
-def without_counts(
-    q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-) -> Tensor:
+def without_counts(q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
     """Takes the usual arguments, and says that it does not do one of them."""
     if counts is not None:
         raise NotImplementedError("counts are not supported")

@@ -68,9 +68,7 @@ def require_result(found: Result, folder: Path, pictures: Sequence[str] = (".svg
     drawn = len(DRAWINGS[found.kind].panels(found)) > 0
     for ending in (".json", ".csv", ".parquet", *(pictures if drawn else ())):
         assert found.save(stem.with_suffix(ending)).stat().st_size > 0
-    assert require_document(found.kind, stem.with_suffix(".json").read_text()) == json.loads(
-        json_text(found.as_json())
-    )
+    assert require_document(found.kind, stem.with_suffix(".json").read_text()) == json.loads(json_text(found.as_json()))
     frame = found.to_frame()
     assert pl.read_parquet(stem.with_suffix(".parquet")).equals(frame)
     assert len(frame) == len(found.rows())

@@ -106,19 +106,7 @@ LONG = (
 )
 """Take long when nothing is wrong with them: such an input is interrupted, and has to bear it."""
 NUMBERS = (
-    *(
-        "0",
-        "-1",
-        "1.5",
-        "1e308",
-        "1e-4000",
-        "1e9999999999999999999",
-        "1" * 5001,
-        "nan",
-        "-inf",
-        "1/0",
-        "0x10",
-    ),
+    *("0", "-1", "1.5", "1e308", "1e-4000", "1e9999999999999999999", "1" * 5001, "nan", "-inf", "1/0", "0x10"),
     *("1e18", "99999999999", "½", "١٢", "1_0", "1__0", "+", ".", "true", "1e3:1e6", "0:1:1000000000"),
     *("1:1e300:1000000:log", "1:2:3:4:5", "5:1:3", "1,2,,3", "1:2:nan", "-1:1:3:log", "::"),
 )
@@ -128,29 +116,8 @@ WORDS = (
     *("os.path:join", "mine:nothing", "nothing:attend", ":attend", "mine:attend.x", "power:beta=2,beta=3"),
 )
 OPTIONS = (
-    *(
-        "--json",
-        "--out",
-        "--nonsense",
-        "--engine",
-        "--draws",
-        "--seed",
-        "--store",
-        "--certificate",
-        "--check",
-    ),
-    *(
-        "--study",
-        "--sweep",
-        "--limit",
-        "--of",
-        "--at",
-        "--over",
-        "--scan",
-        "--tolerance",
-        "--workers",
-        "--of=x",
-    ),
+    *("--json", "--out", "--nonsense", "--engine", "--draws", "--seed", "--store", "--certificate", "--check"),
+    *("--study", "--sweep", "--limit", "--of", "--at", "--over", "--scan", "--tolerance", "--workers", "--of=x"),
     *("--confidence", "--delta", "--noise", "--dtype", "--space", "--budget", "--seconds", "--against"),
     *("--scheduler", "--allow", "--help", "--version", "-h", "-x", "--csv", "--parquet", "--difference"),
 )
@@ -234,11 +201,7 @@ def _mutated(chance: random.Random, words: list[str]) -> list[str]:
         case 5:
             return [*before, chance.choice(FILES), *after]
         case 6:
-            named = [
-                i
-                for i, each in enumerate(words)
-                if i and (each.startswith("new") or Path(each).suffix in KINDS)
-            ]
+            named = [i for i, each in enumerate(words) if i and (each.startswith("new") or Path(each).suffix in KINDS)]
             place = chance.choice(named) if named else place
             return [*words[:place], chance.choice(FILES), *words[place + 1 :]]
         case _:
@@ -266,9 +229,7 @@ def _damaged(chance: random.Random, data: bytes) -> bytes:
             chance.shuffle(lines)
             return b"".join(lines)
         case _:
-            bad = chance.choice(
-                (*NUMBERS, *WORDS, '"', "'''", "[[sweep]]\n", "{" * 50, "[" * 4000, "\\ud800")
-            )
+            bad = chance.choice((*NUMBERS, *WORDS, '"', "'''", "[[sweep]]\n", "{" * 50, "[" * 4000, "\\ud800"))
             return data[:start] + bad.encode(errors="surrogateescape") + data[stop:]
 
 
@@ -408,9 +369,7 @@ def faults(one: Input, ending: Ending) -> list[str]:
     if any(len(line) > 2500 for line in lines):
         found.append("repeats a long input")
     kept = {name: state for name, state in ending.after.items() if not _is_output(name, one, ending)}
-    found += [
-        f"changes {name}" for name in kept.keys() & ending.before.keys() if kept[name] != ending.before[name]
-    ]
+    found += [f"changes {name}" for name in kept.keys() & ending.before.keys() if kept[name] != ending.before[name]]
     found += [f"removes {name}" for name in ending.before.keys() - ending.after.keys()]
     found += [f"leaves {name} behind" for name in kept.keys() - ending.before.keys()]
     return found
@@ -432,13 +391,7 @@ def load_everything() -> None:
 
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
         importlib.import_module(module.name)
-    for name in (
-        "dask.system",
-        "distributed",
-        "entmax",
-        "matplotlib.pyplot",
-        "psycopg",
-    ):
+    for name in ("dask.system", "distributed", "entmax", "matplotlib.pyplot", "psycopg"):
         importlib.import_module(name)
 
 
@@ -480,16 +433,12 @@ def _fork_share(numbers: Sequence[int], seed: int, template: Path, slow: float) 
 
 def main() -> int:
     """Run the inputs of a seed, in two processes at a time; the exit code is 1 if any is at fault."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--only", type=int, help="one input alone")
-    parser.add_argument(
-        "--slow", type=float, default=SECONDS, help="tell of inputs that take so many seconds"
-    )
+    parser.add_argument("--slow", type=float, default=SECONDS, help="tell of inputs that take so many seconds")
     asked = parser.parse_args()
     load_everything()
     gc.freeze()  # else a collection in a forked process would copy the pages of all that is loaded

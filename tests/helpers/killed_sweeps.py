@@ -38,20 +38,7 @@ parameters = { a1 = "0.5:1.5:5", n = "1e2:1e9:5:log" }
 """
 )
 WORKERS = 2
-SAME = (
-    "id",
-    "verdict",
-    "distinguish",
-    "low",
-    "high",
-    "fire_d0",
-    "fire_d1",
-    "margin",
-    "bits",
-    "p0",
-    "p1",
-    "q",
-)
+SAME = ("id", "verdict", "distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits", "p0", "p1", "q")
 LOG = Path("computed.log")
 READ = read_plan(PLAN)
 

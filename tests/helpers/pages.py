@@ -27,9 +27,7 @@ from separatrix.sweeps.plan import load_plan
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", *sorted(DOCS.glob("**/*.md")))
-FENCE = re.compile(
-    r"^(?:<!-- not run(?: here)?: ([^\n]+) -->\n)?```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+FENCE = re.compile(r"^(?:<!-- not run(?: here)?: ([^\n]+) -->\n)?```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("make", "pip", "dask", "sbatch", "pytest")
 """Programs whose commands are shown and not run."""
 

@@ -54,12 +54,7 @@ class Server:
         log = self.folder / "log"
         command = [found, *map(str, words)]
         with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            **self.account,
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **self.account
         ) as done:
             said = done.communicate()[0] if name != "pg_ctl" else ""
             code = done.wait()

@@ -142,9 +142,7 @@ class StoreBattery:
 
     def test_what_is_added_is_there(self, url: str, store: Store) -> None:
         store.add(map(row, range(50)))
-        assert store.find_statuses([row(i)[0] for i in range(60)]) == {
-            row(i)[0]: CellStatus.DONE for i in range(50)
-        }
+        assert store.find_statuses([row(i)[0] for i in range(60)]) == {row(i)[0]: CellStatus.DONE for i in range(50)}
         assert len(contents(store)) == 50
         assert contents(open_store(url)) == contents(store)
 
@@ -299,9 +297,7 @@ class StoreBattery:
         assert found(varied, mechanism="power", n="1e3:1500", status="done") == {"1"}
 
     def test_parameters_called_as_columns_are(self, store: Store) -> None:
-        store.add(
-            [row(i, {"seed": str(i), "q": "0.5"}, {"q": "1"}, construction="rough", seed=9) for i in range(3)]
-        )
+        store.add([row(i, {"seed": str(i), "q": "0.5"}, {"q": "1"}, construction="rough", seed=9) for i in range(3)])
         assert found(store, parameter_seed="1:") == {"1", "2"}
         assert found(store, seed=9) == {"0", "1", "2"}
         shown = results(store, parameter_seed=2)
@@ -373,19 +369,14 @@ class StoreBattery:
     @pytest.mark.parametrize(
         ("change", "complaint"),
         [
-            (
-                "UPDATE separatrix_store SET version = 99",
-                "has version 99, and this separatrix reads version 1",
-            ),
+            ("UPDATE separatrix_store SET version = 99", "has version 99, and this separatrix reads version 1"),
             ("UPDATE separatrix_store SET version = 0", "has version 0, and this separatrix reads version 1"),
             ("DELETE FROM separatrix_store", "has no clear version"),
             ("INSERT INTO separatrix_store VALUES (1)", "has no clear version"),
             ("DROP TABLE separatrix_store", "is a database of another program"),
         ],
     )
-    def test_stores_of_no_known_version_are_refused(
-        self, store: Store, url: str, change: str, complaint: str
-    ) -> None:
+    def test_stores_of_no_known_version_are_refused(self, store: Store, url: str, change: str, complaint: str) -> None:
         store.add([row(0)])
         before = contents(store)
         with store.writing() as connection:
@@ -409,9 +400,7 @@ class StoreBattery:
             own = select(*(cast_json(column, store) for column in cells.c)).where(cells.c.id == row(0)[0])
             forged = {"sum": checksum(tuple(connection.execute(own).one())[:-1]), "id": row(0)[0]}
             connection.execute(text("UPDATE cells SET checksum = :sum WHERE id = :id"), forged)
-        with pytest.warns(
-            DamageWarning, match=r"^the store [^\n]* is damaged: 1 cell is altered; the intact "
-        ):
+        with pytest.warns(DamageWarning, match=r"^the store [^\n]* is damaged: 1 cell is altered; the intact "):
             assert frame(store)["id"].to_list() == [row(1)[0]]
 
     def test_one_altered_cell_leaves_the_others(self, store: Store) -> None:
@@ -500,9 +489,7 @@ class StoreBattery:
         assert find_sweep(store, f"name:{first}") == second
         assert find_sweep(store, "name:paper") == find_sweep(store, "paper") == first
         assert find_sweep(store, "name:77") == third
-        with pytest.raises(
-            UsageError, match="there is no sweep number 77; the sweep of that name is name:77"
-        ):
+        with pytest.raises(UsageError, match="there is no sweep number 77; the sweep of that name is name:77"):
             find_sweep(store, "77")
 
     def test_read_filter_needs_no_store(self) -> None:

@@ -15,24 +15,12 @@ from separatrix.sweeps.store import CellResult, CellStatus, Environment, Store, 
 from separatrix.sweeps.store.schema import make_row
 
 HERE = Environment("here", {"python": "3.11"})
-POINT = {
-    "n": "1000",
-    "d": "102",
-    "m": "12",
-    "a0": "0.01",
-    "a1": "1.2",
-    "b": "0.2",
-    "c": "0.1",
-    "form": "ones",
-}
+POINT = {"n": "1000", "d": "102", "m": "12", "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "form": "ones"}
 Row = tuple[str, dict[str, Any], CellResult]
 
 
 def row(
-    number: int = 0,
-    parameters: dict[str, str] | None = None,
-    answer: dict[str, Any] | None = None,
-    **asked: object,
+    number: int = 0, parameters: dict[str, str] | None = None, answer: dict[str, Any] | None = None, **asked: object
 ) -> Row:
     """A cell and its answer; `number` settles its identity."""
     point = {**POINT, "a1": f"1.{number:06}", **(parameters or {})}

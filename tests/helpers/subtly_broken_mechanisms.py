@@ -39,17 +39,11 @@ def leaking_at(place: int, length: int | None = None) -> type[Mechanism]:
 class LeaksInTheFastFormOnly(Sound):
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
         out = self.definition(q, k, v, *more, **options)
-        return (
-            out + 1e-6 * v.roll(-1, dims=-2)
-            if options.get("causal") or any(each is True for each in more)
-            else out
-        )
+        return out + 1e-6 * v.roll(-1, dims=-2) if options.get("causal") or any(each is True for each in more) else out
 
 
 class LeaksInFloat32(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         out = super().definition(q, k, v, counts, causal)
         return out + 1e-3 * v.roll(-1, dims=-2) if causal and v.dtype is torch.float32 else out
 
@@ -75,16 +69,12 @@ class OnePercentOffInFloat16(FastTwisted):
 
 
 class ClampsCounts(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         return super().definition(q, k, v, None if counts is None else counts.clamp(max=1e6), causal)
 
 
 class CountsInFloat32(Sound):
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         return super().definition(q, k, v, None if counts is None else counts.float().double(), causal)
 
 
@@ -336,9 +326,7 @@ class ChangesCounts(Sound):
 class DividesZeroByZero(Sound):
     """Scores that are the logits: on keys of zeros they add up to 0."""
 
-    def definition(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         check_request(self, counts, causal)
         scores = (q @ k.mT).float() if q.dtype.itemsize < 4 else q @ k.mT
         scores = scores if counts is None else scores * counts[..., None, :]
@@ -772,10 +760,7 @@ def off_among_heads_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
-    *(
-        (leaking_at(place), "causality")
-        for place in (11, 24, 48, 65, 100, 127, 173, 192, 256, 320, 512, 1000)
-    ),
+    *((leaking_at(place), "causality") for place in (11, 24, 48, 65, 100, 127, 173, 192, 256, 320, 512, 1000)),
     (leaking_at(64, length=128), "causality"),
     (LeaksInTheFastFormOnly, "causality"),
     (LeaksInFloat32, "causality"),

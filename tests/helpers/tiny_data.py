@@ -30,9 +30,7 @@ MNIST = {
     "t10k-labels-idx1-ubyte": idx(np.arange(20, dtype=np.uint8) % 10),
 }
 CIFAR10 = {
-    f"{name}.bin": b"".join(
-        bytes([i % 10]) + RNG.integers(256, size=3072, dtype=np.uint8).tobytes() for i in range(10)
-    )
+    f"{name}.bin": b"".join(bytes([i % 10]) + RNG.integers(256, size=3072, dtype=np.uint8).tobytes() for i in range(10))
     for name in (*(f"data_batch_{k}" for k in range(1, 6)), "test_batch")
 }
 DIGITS = {
@@ -63,19 +61,8 @@ LISTOPS = {
     + b"( ( ( [SM 7 ) 8 ) ] )\t5\n"
     for split, count in (("train", 3), ("val", 2), ("test", 1))
 }
-FILES = {
-    "mnist": MNIST,
-    "cifar10": CIFAR10,
-    "digits": DIGITS,
-    "enwik8": ENWIK8,
-    "imdb": IMDB,
-    "listops": LISTOPS,
-}
-SHORTER = {
-    "mnist": {"validation": 10},
-    "cifar10": {"validation": 10},
-    "digits": {"train": 30, "validation": 10},
-}
+FILES = {"mnist": MNIST, "cifar10": CIFAR10, "digits": DIGITS, "enwik8": ENWIK8, "imdb": IMDB, "listops": LISTOPS}
+SHORTER = {"mnist": {"validation": 10}, "cifar10": {"validation": 10}, "digits": {"train": 30, "validation": 10}}
 
 
 def describe_file(name: str, content: bytes, spellings: tuple[str, ...] = ()) -> DataFile:
@@ -89,9 +76,7 @@ def expect_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         dataset = DATASETS[name]
         if name != "listops":
             spellings = {file.name: file.spellings for file in dataset.files}
-            data_files = tuple(
-                describe_file(file, content, spellings[file]) for file, content in files.items()
-            )
+            data_files = tuple(describe_file(file, content, spellings[file]) for file, content in files.items())
             monkeypatch.setattr(dataset, "files", data_files)
         for attribute, value in SHORTER.get(name, {}).items():
             monkeypatch.setattr(dataset, attribute, value)
@@ -110,10 +95,7 @@ def lay(folder: Path, name: str, ending: str = "") -> None:
 def tar(members: dict[str, bytes | tarfile.TarInfo]) -> bytes:
     """Return a reproducible tar.gz file."""
     archive = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=archive, mode="wb", mtime=0) as stream,
-        tarfile.open(fileobj=stream, mode="w") as out,
-    ):
+    with gzip.GzipFile(fileobj=archive, mode="wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w") as out:
         for name, content in members.items():
             if isinstance(content, tarfile.TarInfo):
                 out.addfile(content)

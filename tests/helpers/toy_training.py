@@ -126,11 +126,7 @@ def toys(log: str = "", pause: float = 0.0, steps: int = 40, seeds: int = 3) -> 
     code = hash_code("toy_training")
     rates = ("0.02", "2")
     return Toys(
-        tuple(
-            Training("softmax", rate, steps, seed, code, pause, log)
-            for rate in rates
-            for seed in range(seeds)
-        )
+        tuple(Training("softmax", rate, steps, seed, code, pause, log) for rate in rates for seed in range(seeds))
     )
 
 

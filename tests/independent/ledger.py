@@ -102,15 +102,11 @@ Pair = tuple[str, str, float, float]
 def ceilings(rows: Sequence[Trained]) -> tuple[list[Pair], int]:
     """Proved ceilings against training: the pairs, and how many stay below by more than `CLOSE`."""
     chosen = [row for row in rows if row.proved is not None]
-    pairs = [
-        (row.words, row.mechanism, row.sign * float(row.proved or 0), row.sign * row.median) for row in chosen
-    ]
+    pairs = [(row.words, row.mechanism, row.sign * float(row.proved or 0), row.sign * row.median) for row in chosen]
     return pairs, sum(proved - trained > CLOSE for _, _, proved, trained in pairs)
 
 
-def constructions(
-    rows: Sequence[Trained], probability: Callable[[Trained], float | None]
-) -> tuple[list[Pair], int]:
+def constructions(rows: Sequence[Trained], probability: Callable[[Trained], float | None]) -> tuple[list[Pair], int]:
     """P(tells apart) against training: the pairs, and how many are on opposite sides by more than a half."""
     pairs, misses = list[Pair](), 0
     for row in rows:
@@ -125,12 +121,7 @@ def states(rows: Sequence[Trained]) -> tuple[list[Pair], int]:
     """Bytes of state for each pair to recall: the pairs, and how many had enough and came not half way."""
     pairs, misses = list[Pair](), 0
     for row in rows:
-        if (
-            row.task == "mqar"
-            and row.state_bytes is not None
-            and row.proved is None
-            and row.pairs is not None
-        ):
+        if row.task == "mqar" and row.state_bytes is not None and row.proved is None and row.pairs is not None:
             pairs.append((row.words, row.mechanism, row.state_bytes / row.pairs, row.sign * row.median))
             misses += row.state_bytes / row.pairs > ENOUGH_BYTES and row.share < 0.5
     return pairs, misses

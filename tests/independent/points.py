@@ -101,7 +101,4 @@ def random_point(construction: str, chance: random.Random) -> dict[str, Fraction
 
 def spell(point: dict[str, Fraction]) -> list[str]:
     """The words that a user types: whole numbers and decimals."""
-    return [
-        f"{name}={value.numerator if value.denominator == 1 else float(value)}"
-        for name, value in point.items()
-    ]
+    return [f"{name}={value.numerator if value.denominator == 1 else float(value)}" for name, value in point.items()]

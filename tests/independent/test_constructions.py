@@ -94,9 +94,7 @@ def compare_many(construction: str, count: int, seed: int) -> Counter[str]:
     chance = random.Random(f"{construction} {seed}")
     done = Counter[str]()
     for _ in range(count):
-        done[
-            compare(construction, chance.choice(points.KERNELS), points.random_point(construction, chance))
-        ] += 1
+        done[compare(construction, chance.choice(points.KERNELS), points.random_point(construction, chance))] += 1
     return done
 
 

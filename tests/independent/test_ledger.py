@@ -30,9 +30,7 @@ def test_rank_correlation_and_interval(seed: int) -> None:
     chance = random.Random(seed)
     size = chance.randint(1, 12)
     one, other = ([float(chance.randint(0, 6)) for _ in range(size)] for _ in range(2))
-    made = Prediction(
-        "", "", tuple(PredictedScore("", "", a, b) for a, b in zip(one, other, strict=True)), ()
-    )
+    made = Prediction("", "", tuple(PredictedScore("", "", a, b) for a, b in zip(one, other, strict=True)), ())
     expected = ledger.spearman(one, other)
     if expected is None:
         assert made.correlation is None
@@ -48,9 +46,7 @@ def probability(row: ledger.Trained) -> float | None:
     if row.task == "mqar":
         if row.mechanism != "softmax":
             return float(verdict("recall", row.mechanism, {"n": row.pairs, "m": 12}).outcome.distinguish)
-        point = {
-            name: literal.Fraction(value) for name, value in (("n", row.pairs), ("width", 32), ("scale", 4))
-        }
+        point = {name: literal.Fraction(value) for name, value in (("n", row.pairs), ("width", 32), ("scale", 4))}
         neuron = literal.neuron("recall", "softmax", point, literal.Fraction(1, 2))
         return float(neuron.tells_apart(12))
     return float(verdict(LIKE[row.task], row.mechanism).outcome.distinguish)
@@ -60,9 +56,7 @@ def test_ledger_of_small_experiments(tmp_path: Path) -> None:
     question = ReportQuestion("small", "Small", "?", EXPERIMENTS)
     found = run_report(f"sqlite:///{tmp_path}/runs.db", seeds=2, questions=(question,), workers=1)
     document: dict[str, Any] = json.loads(json.dumps(found.as_json()))
-    experiments = [
-        (learned.label, json.loads(json.dumps(learned.as_json()))) for learned in found.parts[0].results
-    ]
+    experiments = [(learned.label, json.loads(json.dumps(learned.as_json()))) for learned in found.parts[0].results]
     rows = ledger.collect(experiments)
     expected = {
         "proved ceilings": ledger.ceilings(rows),

@@ -19,9 +19,7 @@ MECHANISMS = ("softmax", "linear", "identity-features:normalised=no", "hardmax",
 def check_picture(construction: str, mechanism: str, point: dict[str, Fraction], seed: int) -> None:
     """Compare the logits, values, weights and readings of one picture."""
     words = dict(word.split("=") for word in points.spell(point))
-    picture: dict[str, Any] = json.loads(
-        json.dumps(illustrate_at(construction, mechanism, words, seed=seed).as_json())
-    )
+    picture: dict[str, Any] = json.loads(json.dumps(illustrate_at(construction, mechanism, words, seed=seed).as_json()))
     tau = point.get("tau") or literal.level_threshold(point)
     assert picture["threshold"] == pytest.approx(float(tau))
     (drawn,) = picture["mechanisms"]
@@ -63,10 +61,7 @@ def check_picture(construction: str, mechanism: str, point: dict[str, Fraction],
     for neuron in range(int(point["m"])):
         readings = [drawn["readings"][label][neuron] for label in (0, 1)]
         possible = (
-            [
-                max(sum(s * x for s, x in zip(signs, row, strict=True)) for row in outputs[label])
-                for label in (0, 1)
-            ]
+            [max(sum(s * x for s, x in zip(signs, row, strict=True)) for row in outputs[label]) for label in (0, 1)]
             for signs in itertools.product((1, -1), repeat=len(outputs[0][0]))
         )
         assert any(pair == pytest.approx(readings, rel=1e-9, abs=1e-12) for pair in possible)
@@ -79,6 +74,4 @@ def check_picture(construction: str, mechanism: str, point: dict[str, Fraction],
 def test_pictures_show_what_literal_loops_compute(construction: str) -> None:
     chance = random.Random(f"picture {construction}")
     for seed in range(8):
-        check_picture(
-            construction, chance.choice(MECHANISMS), points.random_point(construction, chance), seed
-        )
+        check_picture(construction, chance.choice(MECHANISMS), points.random_point(construction, chance), seed)

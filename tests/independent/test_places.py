@@ -39,9 +39,7 @@ def rough_places(mechanism: str, point: dict[str, Fraction], identity: bool) -> 
     places = []
     for first in range(int(point["n"])):
         tokens = [literal.rough(point, label, first, identity) for label in (0, 1)]
-        places.append(
-            literal.read((literal.rows(mechanism, tokens[0]), literal.rows(mechanism, tokens[1])), tau)
-        )
+        places.append(literal.read((literal.rows(mechanism, tokens[0]), literal.rows(mechanism, tokens[1])), tau))
     return places
 
 
@@ -79,8 +77,7 @@ def compare_window(chance: random.Random) -> None:
             tokens = literal.level(point, label)
             order = [*range(1, place + 1), 0, *range(place + 1, n)]
             moved = literal.Tokens(
-                (tuple(tokens.logits[0][token] for token in order),),
-                tuple(tokens.values[token] for token in order),
+                (tuple(tokens.logits[0][token] for token in order),), tuple(tokens.values[token] for token in order)
             )
             outputs.append(literal.rows("softmax", moved, lambda token: n - 1 - token < size))
         places.append(literal.read((outputs[0], outputs[1]), tau))

@@ -72,8 +72,7 @@ def test_it_is_projections_around_the_mechanism(spelling: str, options: dict[str
         half = width // 2
         turns = torch.polar(
             torch.ones(9, half, dtype=torch.float64),
-            torch.arange(9.0, dtype=torch.float64)[:, None]
-            * torch.tensor([1.0, 0.01][:half], dtype=torch.float64),
+            torch.arange(9.0, dtype=torch.float64)[:, None] * torch.tensor([1.0, 0.01][:half], dtype=torch.float64),
         )
         q, k = (torch.complex(x[..., :half], x[..., half:]) * turns for x in (q, k))
         q, k = (torch.cat([x.real, x.imag], dim=-1) for x in (q, k))
@@ -265,17 +264,14 @@ def test_the_output_norm_can_be_left_out() -> None:
     made, x = layer("causal-linear", out_norm=False), tokens()
     assert "out_norm.weight" not in made.state_dict()
     q, k, v = (
-        part.reshape(2, 9, HEADS, 4).transpose(1, 2)
-        for part in (x @ made.project.weight.T).split(WIDTH, dim=-1)
+        part.reshape(2, 9, HEADS, 4).transpose(1, 2) for part in (x @ made.project.weight.T).split(WIDTH, dim=-1)
     )
     out = (q @ k.mT / 2).tril() @ v
     same(made(x)[0], out.transpose(1, 2).reshape(2, 9, WIDTH) @ made.back.weight.T)
 
 
 @pytest.mark.parametrize("spelling", ["elu", "hedgehog", "identity-features:normalised=no"])
-def test_gradients_pass_through_the_sums_of_a_feature_map_wherever_they_are_first_looked_at(
-    spelling: str,
-) -> None:
+def test_gradients_pass_through_the_sums_of_a_feature_map_wherever_they_are_first_looked_at(spelling: str) -> None:
     made, x = layer(spelling), tokens().requires_grad_()
     (wanted,) = torch.autograd.grad(made(x)[0][:, 8:].square().sum(), x)
     _, cache = made(x[:, :8])
@@ -404,9 +400,7 @@ def test_what_is_no_input_is_said_in_one_line() -> None:
     with pytest.raises(UsageError, match=r"x must have shape \(batch, tokens, 12\), not float64 of shape"):
         made(x[..., :5])
     for present in (torch.ones(2, 8, dtype=torch.bool), torch.ones(2, 9)):
-        with pytest.raises(
-            UsageError, match=r"present must be bool of shape \(2, 9\), batch and tokens, not"
-        ):
+        with pytest.raises(UsageError, match=r"present must be bool of shape \(2, 9\), batch and tokens, not"):
             made(x, present)
     _, cache = made(x)
     with pytest.raises(UsageError, match="cache must be what this layer returned for a batch of 1"):

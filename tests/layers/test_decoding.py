@@ -53,30 +53,15 @@ FOLDED = {
     "alibi:inner=favor:features=16": "favor:features=16",
 }
 """Positions around mechanisms of fixed state, and the mechanism inside, whose state is enough."""
-UNBOUNDED = [
-    "alibi:inner=power:beta=2",
-    "alibi:inner=topk:k=2",
-    "alibi:inner=strided:stride=3",
-    "rotary:inner=fox",
-]
+UNBOUNDED = ["alibi:inner=power:beta=2", "alibi:inner=topk:k=2", "alibi:inner=strided:stride=3", "rotary:inner=fox"]
 CAUSAL = [each.spelled for each in examples() if each.causality is not Causality.NEVER]
-SPELLINGS = [
-    *CAUSAL,
-    *BOUNDED,
-    *FOLDED,
-    *UNBOUNDED,
-    "strided:stride=3",
-    "block-random:block=3",
-    "window-linear:size=3",
-]
+SPELLINGS = [*CAUSAL, *BOUNDED, *FOLDED, *UNBOUNDED, "strided:stride=3", "block-random:block=3", "window-linear:size=3"]
 LENGTH_FREE = [each for each in SPELLINGS if mechanism_named(each).length_free]
 HEADS, WIDTH, LENGTH = 3, 4, 31
 RUNS = (3, 1, 1, 6, 1, 8, 1)
 
 
-def drawn(
-    mechanism: Mechanism, length: int, batch: int = 2
-) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+def drawn(mechanism: Mechanism, length: int, batch: int = 2) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
     generator = torch.Generator().manual_seed(0)
     q, k, v = torch.randn(3, batch, HEADS, length, WIDTH, generator=generator, dtype=torch.float64)
     sizes = mechanism.sizes(q, k, v)
@@ -116,9 +101,7 @@ def test_absent_tokens_are_as_if_they_had_never_been(spelling: str) -> None:
     present = torch.rand(2, LENGTH, generator=torch.Generator().manual_seed(1)) > 0.35
     present[1, :4] = False
     spoiled_k, spoiled_v = (x.masked_fill(~present[:, None, :, None], torch.nan) for x in (k, v))
-    if (
-        not mechanism.takes_present or mechanism.token_extras
-    ):  # who computes extras from keys sees the spoiled
+    if not mechanism.takes_present or mechanism.token_extras:  # who computes extras from keys sees the spoiled
         spoiled_k, spoiled_v = k, v
     found, past = in_runs(mechanism, q, spoiled_k, spoiled_v, extras, present)
     assert past.lengths.tolist() == present.sum(-1).tolist()
@@ -187,15 +170,11 @@ def test_a_cache_keeps_what_can_still_be_read_and_nothing_else(spelling: str) ->
         kept = [place for part in mechanism.readable(tokens, "values") for place in part]
         assert kept == later, (tokens, kept, later)
     assert mechanism.decoding_memory(10**15, HEADS, WIDTH, WIDTH, torch.float32).kind == WINDOW
-    sizes = {
-        mechanism.decoding_memory(96 * n, HEADS, WIDTH, WIDTH, torch.float32).bytes for n in (2, 30, 10**15)
-    }
+    sizes = {mechanism.decoding_memory(96 * n, HEADS, WIDTH, WIDTH, torch.float32).bytes for n in (2, 30, 10**15)}
     assert len(sizes) == 1, "a cache that does not grow"
 
 
-@pytest.mark.parametrize(
-    "spelling", ["strided:stride=3", "block-random:block=2", "block-routing:block=2,k=2"]
-)
+@pytest.mark.parametrize("spelling", ["strided:stride=3", "block-random:block=2", "block-routing:block=2,k=2"])
 def test_what_may_be_read_at_any_time_is_never_dropped(spelling: str) -> None:
     mechanism = mechanism_named(spelling)
     assert mechanism.readable(10**9) == (range(10**9),)

@@ -178,11 +178,7 @@ def test_gradients_of_resets_are_finite_and_agree(name: str) -> None:
     extras = drawn(mechanism, q, k, v)
     extras["log_gates"][..., ::4, :] = -torch.inf
     found = []
-    for attend in (
-        mechanism,
-        mechanism.definition,
-        lambda *x, causal, **more: mechanism.unrolled(*x, **more),
-    ):
+    for attend in (mechanism, mechanism.definition, lambda *x, causal, **more: mechanism.unrolled(*x, **more)):
         leaves = [x.clone().requires_grad_() for x in (q, k, v, *extras.values())]
         given = dict(zip(extras, leaves[3:], strict=True))
         out = attend(*leaves[:3], causal=True, **given)
@@ -398,11 +394,7 @@ def test_zero_keys_have_moderate_gradients(name: str) -> None:
             {"log_gates": torch.zeros(2, 3, 9, 1)},
             "log_gates of gla must have shape (2, 3, 9, 4), not (2, 3, 9, 1)",
         ),
-        (
-            "ssd",
-            {"log_gates": torch.ones(2, 3, 9, 1)},
-            "log_gates of ssd must be at most 0, as logs of [0, 1]",
-        ),
+        ("ssd", {"log_gates": torch.ones(2, 3, 9, 1)}, "log_gates of ssd must be at most 0, as logs of [0, 1]"),
         ("delta", {"beta": torch.full((2, 3, 9, 1), 2.5)}, "beta of delta must be between 0 and 2"),
         ("delta", {"beta": torch.full((2, 3, 9, 1), torch.nan)}, "beta of delta must be between 0 and 2"),
         (
@@ -410,33 +402,13 @@ def test_zero_keys_have_moderate_gradients(name: str) -> None:
             {"beta": torch.ones(2, 3, 9, 1, dtype=torch.long)},
             "beta of delta must be a tensor of floats of shape (2, 3, 9, 1), not int64 of shape (2, 3, 9, 1)",
         ),
-        (
-            "delta",
-            {"beta": 0.5},
-            "beta of delta must be a tensor of floats of shape (2, 3, 9, 1), not float",
-        ),
+        ("delta", {"beta": 0.5}, "beta of delta must be a tensor of floats of shape (2, 3, 9, 1), not float"),
         ("retention", {"decay": torch.full((3,), 1.5)}, "decay of retention must be between 0 and 1"),
         ("retention", {"decay": torch.ones(2)}, "decay of retention must have shape (3,), not (2,)"),
-        (
-            "hedgehog",
-            {"W_q": torch.zeros(4, 4)},
-            "W_q of hedgehog must have shape (3, 4, 4), not (4, 4)",
-        ),
-        (
-            "linformer:rank=3",
-            {"F": torch.zeros(9, 3)},
-            "F of linformer must have shape (3, 9), not (9, 3)",
-        ),
-        (
-            "softmax",
-            {"first": -1},
-            "first=-1 is not a position; it is the number of keys before the first query",
-        ),
-        (
-            "softmax",
-            {"first": True},
-            "first=True is not a position; it is the number of keys before the first query",
-        ),
+        ("hedgehog", {"W_q": torch.zeros(4, 4)}, "W_q of hedgehog must have shape (3, 4, 4), not (4, 4)"),
+        ("linformer:rank=3", {"F": torch.zeros(9, 3)}, "F of linformer must have shape (3, 9), not (9, 3)"),
+        ("softmax", {"first": -1}, "first=-1 is not a position; it is the number of keys before the first query"),
+        ("softmax", {"first": True}, "first=True is not a position; it is the number of keys before the first query"),
         ("nystrom", {"first": 2}, "nystrom has no causal form, so queries have no position; leave first out"),
         (
             "softmax",
@@ -474,14 +446,10 @@ def test_a_padded_prompt_and_then_tokens_are_each_row_alone(spelling: str) -> No
     """Elements of a batch whose states hold different tokens; some are absent later, too."""
     mechanism: Any = mechanism_named(spelling)
     q, k, v = tokens(16)
-    present = torch.tensor(
-        [[True] * 16, [False] * 4 + [True] * 3 + [False] * 2 + [True] * 4 + [False, True, True]]
-    )
+    present = torch.tensor([[True] * 16, [False] * 4 + [True] * 3 + [False] * 2 + [True] * 4 + [False, True, True]])
     for chunk in (1, 3, 10):
         found, state = mechanism.chunked(*(x[..., :10, :] for x in (q, k, v)), chunk, present=present[:, :10])
-        rows, state = mechanism.chunked(
-            *(x[..., 10:14, :] for x in (q, k, v)), state=state, present=present[:, 10:14]
-        )
+        rows, state = mechanism.chunked(*(x[..., 10:14, :] for x in (q, k, v)), state=state, present=present[:, 10:14])
         found = torch.cat([found, rows], dim=-2)
         for t in (14, 15):
             state, out = mechanism.step(state, *(x[..., t, :] for x in (q, k, v)))
@@ -499,9 +467,7 @@ def test_a_recurrence_that_cannot_skip_is_given_the_others_alone() -> None:
     present = torch.ones(2, 9, dtype=torch.bool).tril()
     with pytest.raises(UsageError, match="counting has no state that skips absent tokens"):
         Counting().chunked(q, k, v, present=present)
-    found, expected = (
-        each(q, k, v, causal=True, present=present) for each in (Counting(), Counting.__base__())
-    )
+    found, expected = (each(q, k, v, causal=True, present=present) for each in (Counting(), Counting.__base__()))
     same(found, expected.where(present[:, None, :, None], 0))
 
 
@@ -535,18 +501,13 @@ def test_a_callable_that_takes_counts_has_them_cut_as_well() -> None:
     present = torch.tensor([[True, False, True, True, False], [True] * 5])
     for counts in (torch.tensor([2.0, 3, 1, 4, 1]), torch.arange(1.0, 31).reshape(2, 3, 5)):
         expected = mechanism_named("softmax")(q, k, v, counts, present=present)
-        same(
-            wrap(counted, "mine")(q, k, v, counts, present=present),
-            expected.where(present[:, None, :, None], 0),
-        )
+        same(wrap(counted, "mine")(q, k, v, counts, present=present), expected.where(present[:, None, :, None], 0))
 
 
 def test_a_callable_gets_the_places_and_extras_that_it_takes() -> None:
     seen: dict[str, Any] = {}
 
-    def attend(
-        q: Any, k: Any, v: Any, causal: bool = False, first: int = 0, present: Any = None, **_: Any
-    ) -> Any:
+    def attend(q: Any, k: Any, v: Any, causal: bool = False, first: int = 0, present: Any = None, **_: Any) -> Any:
         seen.update(first=first, present=present)
         return mechanism_named("softmax")(q, k, v, causal=causal, first=first, present=present)
 

@@ -382,11 +382,7 @@ def test_unnormalised_exponentials_overflow_only_where_the_truth_does() -> None:
 
 
 def literal(
-    kernel: Callable[[list[float], list[float], int, int], float],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    causal: bool,
+    kernel: Callable[[list[float], list[float], int, int], float], q: Tensor, k: Tensor, v: Tensor, causal: bool
 ) -> Tensor:
     """Attention with no tensor operation: one head, one number at a time."""
     rows = []
@@ -421,9 +417,7 @@ LITERAL = {
         by_elements(lambda x: max(x, 0.0))(q, k, i, j) * math.cos(math.pi / 2 * (i - j) / 9)
     ),
     "based": lambda q, k, i, j: (
-        1
-        + sum(a * b for a, b in zip(q, k, strict=True))
-        + sum(a * b for a, b in zip(q, k, strict=True)) ** 2 / 2
+        1 + sum(a * b for a, b in zip(q, k, strict=True)) + sum(a * b for a, b in zip(q, k, strict=True)) ** 2 / 2
     ),
 }
 
@@ -441,9 +435,7 @@ def test_against_literal_loops(name: str, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(
-    ("special", "general"), [("identity-features", "linear"), ("based", "taylor:order=2")]
-)
+@pytest.mark.parametrize(("special", "general"), [("identity-features", "linear"), ("based", "taylor:order=2")])
 def test_special_cases_are_kernels(special: str, general: str, causal: bool) -> None:
     q, k, v = tokens()
     ours = mechanism_named(special)(q, k, v, causal=causal)
@@ -466,17 +458,13 @@ def test_exp_features_of_width_one_are_the_softmax_of_the_keys() -> None:
 
 def test_cosformer_of_one_query_at_one_key_is_relu_features() -> None:
     q, k, v = tokens(1, 1)
-    torch.testing.assert_close(
-        mechanism_named("cosformer")(q, k, v), mechanism_named("relu-features")(q, k, v)
-    )
+    torch.testing.assert_close(mechanism_named("cosformer")(q, k, v), mechanism_named("relu-features")(q, k, v))
 
 
 def test_hedgehogs_weight_trains_and_is_the_identity_by_default() -> None:
     q, k, v = tokens()
     plain = Hedgehog()(q, k, v, causal=True)
-    torch.testing.assert_close(
-        Hedgehog.with_weight(torch.eye(5, dtype=torch.float64))(q, k, v, causal=True), plain
-    )
+    torch.testing.assert_close(Hedgehog.with_weight(torch.eye(5, dtype=torch.float64))(q, k, v, causal=True), plain)
     weight = torch.nn.Parameter(signed(3, 4, 5))
     for softmax in (False, True):
         mechanism = Hedgehog.with_weight(weight, softmax=softmax)
@@ -484,9 +472,7 @@ def test_hedgehogs_weight_trains_and_is_the_identity_by_default() -> None:
             mechanism(q, k, v, causal=causal).square().sum().backward()
             assert weight.grad is not None
             assert weight.grad.abs().min() > 0
-            torch.testing.assert_close(
-                mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal)
-            )
+            torch.testing.assert_close(mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal))
     mapped = torch.einsum("hfw,bhnw->bhnf", weight.detach(), q)
     torch.testing.assert_close(
         Hedgehog.with_weight(weight.detach(), softmax=True).compute_features(q, "query"),
@@ -758,9 +744,7 @@ def test_nystrom_attentions_parts_are_ours() -> None:
     out, (to_few, inverse, from_few) = nystrom_peer(6, 4, q, k, v, iterations=40)
     torch.testing.assert_close((q @ few_k.mT).softmax(-1), to_few)
     torch.testing.assert_close((few_q @ k.mT).softmax(-1), from_few)
-    torch.testing.assert_close(
-        torch.linalg.pinv((few_q @ few_k.mT).softmax(-1)), inverse, rtol=1e-6, atol=1e-6
-    )
+    torch.testing.assert_close(torch.linalg.pinv((few_q @ few_k.mT).softmax(-1)), inverse, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(ours(q, k, v)[:, 0], out[..., :6], rtol=1e-6, atol=1e-6)
     few_steps, _ = nystrom_peer(6, 4, q, k, v, iterations=6)  # its default has not converged
     assert not torch.allclose(ours(q, k, v)[:, 0], few_steps[..., :6], atol=1e-6)
@@ -782,12 +766,7 @@ def test_linformers_module_is_ours_with_its_projections() -> None:
             return module.proj_k.detach()[:keys].mT, module.proj_v.detach()[:keys].mT
 
     with torch.no_grad():
-        for map_, scale in (
-            (module.to_q, math.sqrt(6)),
-            (module.to_k, 1),
-            (module.to_v, 1),
-            (module.to_out, 1),
-        ):
+        for map_, scale in ((module.to_q, math.sqrt(6)), (module.to_k, 1), (module.to_v, 1), (module.to_out, 1)):
             map_.weight.copy_(scale * torch.eye(6))
         module.to_out.bias.zero_()
         for n in (20, 13):

@@ -155,9 +155,7 @@ def test_permuting_tokens_permutes_the_result(mechanism: Mechanism) -> None:
     shuffled = mechanism(*(x[..., order, :] for x in (q, k, v)))
     straight = mechanism(q, k, v)[..., order, :]
     same = torch.allclose(shuffled, straight, rtol=1e-12, atol=1e-12)
-    assert same == (
-        mechanism.permutation_equivariant or mechanism.spelled in {"window:size=1", "strided:stride=1"}
-    )
+    assert same == (mechanism.permutation_equivariant or mechanism.spelled in {"window:size=1", "strided:stride=1"})
 
 
 def test_batches_and_heads_are_apart(mechanism: Mechanism) -> None:
@@ -166,9 +164,7 @@ def test_batches_and_heads_are_apart(mechanism: Mechanism) -> None:
     for batch in range(2):
         for head in range(3):
             part = (slice(batch, batch + 1), slice(head, head + 1))
-            torch.testing.assert_close(
-                mechanism(q[part], k[part], v[part]), whole[part], rtol=1e-12, atol=1e-12
-            )
+            torch.testing.assert_close(mechanism(q[part], k[part], v[part]), whole[part], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -316,9 +312,7 @@ def test_entmax_is_the_packages(scale: float) -> None:
         ("entmax", entmax.entmax15(logits, dim=-1)),
         ("entmax:alpha=1.2", entmax.entmax_bisect(logits, alpha=1.2, n_iter=100)),
     ):
-        torch.testing.assert_close(
-            mechanism_named(spelling)(scale * q, k, v), weights @ v, rtol=1e-11, atol=1e-11
-        )
+        torch.testing.assert_close(mechanism_named(spelling)(scale * q, k, v), weights @ v, rtol=1e-11, atol=1e-11)
 
 
 def test_entmax_gradients_are_the_packages() -> None:
@@ -348,14 +342,10 @@ PATTERNS: list[tuple[str, Callable[[int, int, int, bool], bool]]] = [
 def test_patterns_are_masks(spelling: str, sees: Callable[[int, int, int, bool], bool], causal: bool) -> None:
     n = 45
     q, k, v = tokens(n, n)
-    mask = torch.tensor(
-        [[sees(i, j, n, causal) and (j <= i or not causal) for j in range(n)] for i in range(n)]
-    )
+    mask = torch.tensor([[sees(i, j, n, causal) and (j <= i or not causal) for j in range(n)] for i in range(n)])
     assert not mask.all()
     theirs = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
-    torch.testing.assert_close(
-        mechanism_named(spelling)(q, k, v, causal=causal), theirs, rtol=1e-12, atol=1e-12
-    )
+    torch.testing.assert_close(mechanism_named(spelling)(q, k, v, causal=causal), theirs, rtol=1e-12, atol=1e-12)
 
 
 def local_attention(causal: bool, **options: object) -> Callable[..., Tensor]:
@@ -448,12 +438,8 @@ def test_n_is_what_a_query_sees() -> None:
     """Equal keys: sigmoid's weights are 1/(1+n), ReLU's 1/n, with n growing along a causal input."""
     ones = torch.ones(1, 1, 6, 1, dtype=torch.float64)
     n = torch.arange(1, 7, dtype=torch.float64)
-    torch.testing.assert_close(
-        mechanism_named("sigmoid")(0 * ones, ones, ones, causal=True).flatten(), n / (1 + n)
-    )
-    torch.testing.assert_close(
-        mechanism_named("relu")(3 * ones, ones, ones, causal=True).flatten(), 3 + 0 * n
-    )
+    torch.testing.assert_close(mechanism_named("sigmoid")(0 * ones, ones, ones, causal=True).flatten(), n / (1 + n))
+    torch.testing.assert_close(mechanism_named("relu")(3 * ones, ones, ones, causal=True).flatten(), 3 + 0 * n)
     rising = torch.tensor([1.0, 0, 0, 0, 0, 0], dtype=torch.float64).reshape(1, 1, 6, 1)
     sharp = mechanism_named("logn-softmax")(ones, rising, rising, causal=True).flatten()
     torch.testing.assert_close(sharp, n / (n + n - 1))

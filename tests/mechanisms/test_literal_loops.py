@@ -40,8 +40,7 @@ Rows = list[Row]
 def tokens(n: int = 11, width: int = 4, features: int = 3) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(n)
     q, k, v = (
-        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64)
-        for each in (width, width, features)
+        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64) for each in (width, width, features)
     )
     return q, k, v
 
@@ -72,10 +71,7 @@ def write(state: Rows, key: Row, value: Row, beta: float) -> Rows:
     width = len(key)
     turned = [[(i == j) - beta * key[i] * key[j] for j in range(width)] for i in range(width)]
     return [
-        [
-            sum(turned[i][j] * state[j][f] for j in range(width)) + beta * key[i] * value[f]
-            for f in range(len(value))
-        ]
+        [sum(turned[i][j] * state[j][f] for j in range(width)) + beta * key[i] * value[f] for f in range(len(value))]
         for i in range(width)
     ]
 
@@ -100,9 +96,7 @@ def alibi(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows
 def kda(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
     state, out = [[0.0] * len(v[0]) for _ in k[0]], []
     for t, query in enumerate(q):
-        state = [
-            [math.exp(log) * x for x in row] for log, row in zip(extras["log_gates"][t], state, strict=True)
-        ]
+        state = [[math.exp(log) * x for x in row] for log, row in zip(extras["log_gates"][t], state, strict=True)]
         state = write(state, unit(k[t]), v[t], extras["beta"][t][0])
         out.append(mixed(query, state))
     return out
@@ -154,16 +148,12 @@ def mesanet(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Ro
         weights = [betas[s] * math.prod(math.exp(x) for x in gates[s + 1 : t + 1]) for s in range(t + 1)]
         fitted = [
             [
-                sum(w * keys[s][i] * keys[s][j] for s, w in enumerate(weights))
-                + (i == j) * extras["ridges"][i]
+                sum(w * keys[s][i] * keys[s][j] for s, w in enumerate(weights)) + (i == j) * extras["ridges"][i]
                 for j in width
             ]
             for i in width
         ]
-        seen = [
-            [sum(w * keys[s][i] * v[s][f] for s, w in enumerate(weights)) for f in range(len(v[0]))]
-            for i in width
-        ]
+        seen = [[sum(w * keys[s][i] * v[s][f] for s, w in enumerate(weights)) for f in range(len(v[0]))] for i in width]
         out.append(mixed(query, eliminated(fitted, seen)))
     return out
 
@@ -243,9 +233,7 @@ LITERAL: dict[str, Callable[..., Rows]] = {
 }
 
 
-def literal(
-    spelling: str, q: Tensor, k: Tensor, v: Tensor, causal: bool, extras: dict[str, Tensor]
-) -> Tensor:
+def literal(spelling: str, q: Tensor, k: Tensor, v: Tensor, causal: bool, extras: dict[str, Tensor]) -> Tensor:
     out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=v.dtype)
     for b, h in product(range(q.shape[0]), range(q.shape[1])):
         given = {name: (x[b, h] if x.ndim == 4 else x[h]).tolist() for name, x in extras.items()}
@@ -447,11 +435,7 @@ def test_two_reflections_are_a_rotation() -> None:
     beta[..., 0, :] = torch.tensor([0.0, 1.0])
     axes = torch.eye(2, dtype=torch.float64)
     held = torch.cat(
-        [
-            product_(axis.expand_as(k), k, v, causal=True, beta=beta, further_keys=further)[0, 0]
-            for axis in axes
-        ],
-        dim=-1,
+        [product_(axis.expand_as(k), k, v, causal=True, beta=beta, further_keys=further)[0, 0] for axis in axes], dim=-1
     )
     turns = angle * torch.arange(n, dtype=torch.float64)
     same(held, torch.stack([turns.cos(), turns.sin()], dim=-1))
@@ -486,10 +470,7 @@ def test_beta_of_two_keeps_parity_at_any_length() -> None:
     delta: Any = mechanism_named("delta")
     n = 3000
     bits = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(1)).double()
-    one, start = (
-        torch.ones(1, 1, n + 1, 1, dtype=torch.float64),
-        torch.zeros(1, 1, n + 1, 1, dtype=torch.float64),
-    )
+    one, start = (torch.ones(1, 1, n + 1, 1, dtype=torch.float64), torch.zeros(1, 1, n + 1, 1, dtype=torch.float64))
     start[..., 0, :] = 1
     beta = torch.cat([torch.ones(1), 2 * bits]).reshape(1, 1, n + 1, 1).double()
     found = delta(one, one, start, causal=True, beta=beta).flatten()
@@ -515,10 +496,7 @@ def test_softpick_bears_large_and_vanishing_logits() -> None:
 @pytest.mark.parametrize(
     ("spelling", "line"),
     [
-        (
-            "softmax-sink:sink=1e7",
-            "sink=10000000 is out of range; sink must be none, or -1e6 to 1e6",
-        ),
+        ("softmax-sink:sink=1e7", "sink=10000000 is out of range; sink must be none, or -1e6 to 1e6"),
         ("softmax-sink:sink=some", "sink=some is not a number"),
         ("differential:lam=1e7", "lam=10000000 is out of range; lam must be -1e6 to 1e6"),
         ("rotary:base=0", "base=0 is out of range; base must be 1 to 1e12"),

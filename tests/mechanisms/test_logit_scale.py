@@ -148,27 +148,11 @@ def test_it_is_seen_behind_a_projection_of_the_result(gated: bool) -> None:
         (lambda q, k: 1.0, None, ""),
         (lambda q, k: 0.125, "8", "At width 64 its logits are 0.125 <q, k>"),
         (lambda q, k: 2.0, "0.5", "At width 64 its logits are 2 <q, k>"),
-        (
-            lambda q, k: 1 / q.shape[-1],
-            "width",
-            "by width: at width 64 they are 0.01562 <q, k>",
-        ),
-        (
-            lambda q, k: 2 * root(q),
-            "sqrt",
-            "--scale sqrt leaves 2 <q, k>",
-        ),
-        (
-            lambda q, k: q.shape[-1] ** -0.25,
-            None,
-            "depends on the width: at width 64 they are 0.3536",
-        ),
+        (lambda q, k: 1 / q.shape[-1], "width", "by width: at width 64 they are 0.01562 <q, k>"),
+        (lambda q, k: 2 * root(q), "sqrt", "--scale sqrt leaves 2 <q, k>"),
+        (lambda q, k: q.shape[-1] ** -0.25, None, "depends on the width: at width 64 they are 0.3536"),
         (lambda q, k: math.log(k.shape[-2]), None, ""),
-        (
-            lambda q, k: root(q) * math.log(k.shape[-2]),
-            "sqrt",
-            "depends on the number of tokens",
-        ),
+        (lambda q, k: root(q) * math.log(k.shape[-2]), "sqrt", "depends on the number of tokens"),
     ],
 )
 def test_the_factor_and_its_law_are_told(factor: Any, undone_by: str | None, words: str) -> None:

@@ -19,15 +19,7 @@ from hypothesis import strategies as st
 
 from separatrix.core.numbers.logforms import LogForm
 from separatrix.core.parameters import UsageError
-from separatrix.mechanisms import (
-    MECHANISMS,
-    Linear,
-    Mechanism,
-    ScoreMechanism,
-    Softmax,
-    examples,
-    mechanism_named,
-)
+from separatrix.mechanisms import MECHANISMS, Linear, Mechanism, ScoreMechanism, Softmax, examples, mechanism_named
 from separatrix.mechanisms._registry import find_mechanisms
 
 SPELLINGS = [
@@ -59,9 +51,7 @@ def tokens(
     """Positive tokens, so that every kernel here has positive scores."""
     generator = torch.Generator().manual_seed(1)
     shapes = ((2, 3, queries, width), (2, 3, keys, width), (2, 3, keys, features))
-    return tuple(
-        torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype) + 0.1 for shape in shapes
-    )
+    return tuple(torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype) + 0.1 for shape in shapes)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -70,10 +60,7 @@ def test_fast_form_is_the_definition(mechanism: Mechanism, causal: bool, dtype: 
     q, k, v = tokens(dtype=dtype)
     bound = 64 * torch.finfo(dtype).eps
     torch.testing.assert_close(
-        mechanism(q, k, v, causal=causal),
-        mechanism.definition(q, k, v, causal=causal),
-        rtol=bound,
-        atol=bound,
+        mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal), rtol=bound, atol=bound
     )
 
 
@@ -81,9 +68,7 @@ def test_blocks_of_queries_do_not_show(mechanism: Mechanism, monkeypatch: pytest
     monkeypatch.setattr("separatrix.mechanisms._blocks.MAX_SCORES", 37 * 6 * 4)
     q, k, v = tokens()
     for causal in (False, True):
-        torch.testing.assert_close(
-            mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal)
-        )
+        torch.testing.assert_close(mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal))
 
 
 def test_counts_are_repetition(mechanism: Mechanism) -> None:

@@ -158,9 +158,7 @@ def test_multihead_attention_of_torch(first: bool) -> None:
     assert torch.allclose(found(q, k, v)[:, 0], expected if first else expected.transpose(0, 1))
     later = v.clone()
     later[..., 5:, :] += 1
-    assert torch.allclose(
-        found(q, k, v, causal=True)[..., :5, :], found(q, k, later, causal=True)[..., :5, :]
-    )
+    assert torch.allclose(found(q, k, v, causal=True)[..., :5, :], found(q, k, later, causal=True)[..., :5, :])
     weights = inner(*given)[1]
     assert torch.allclose(found.attend_any_size(q, k, v)[0, 0], weights[0] @ v[0, 0], atol=1e-9)
 
@@ -174,9 +172,7 @@ def test_classes_are_made_with_words() -> None:
     found = custom("torch.nn:MultiheadAttention", width=16, heads=2)
     assert found.spelled.startswith("torch.nn:MultiheadAttention:embed_dim=16,num_heads=2,seed=0@")
     assert custom("torch.nn:MultiheadAttention:embed_dim=8,num_heads=2").fixed_width == 8
-    needs = (
-        r"is a class; give an instance, or what it needs: torch.nn:MultiheadAttention:embed_dim=…,num_heads=…"
-    )
+    needs = r"is a class; give an instance, or what it needs: torch.nn:MultiheadAttention:embed_dim=…,num_heads=…"
     with pytest.raises(UsageError, match=needs):
         mechanism_from("torch.nn:MultiheadAttention")
     with pytest.raises(UsageError, match=r"no parameter of torch.nn:MultiheadAttention called depth"):
@@ -194,17 +190,13 @@ def test_ours_are_called_as_they_are() -> None:
         mechanism_from("softmax", width=3)
 
 
-def test_an_error_is_told_with_their_line_and_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_told_with_their_line_and_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "theirs_raising.py").write_text("def attend(q, k, v):\n    return q @ k  # no transpose\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(RuntimeError) as error:
         mechanism_from("theirs_raising:attend")(*tokens(4))
     told = describe_failure(error.value)
-    assert re.match(
-        r"raised RuntimeError: .*\(line 2 of theirs_raising.py: return q @ k # no transpose; ", told
-    )
+    assert re.match(r"raised RuntimeError: .*\(line 2 of theirs_raising.py: return q @ k # no transpose; ", told)
     assert told.endswith("called with q (1, 1, 9, 4), k (1, 1, 9, 4), v (1, 1, 9, 3), float64)")
     with pytest.raises(ValueError, match="returned") as wrong:
         wrap(lambda q, k, v: (q @ k.mT) @ v[..., :1])(*tokens(4))
@@ -228,9 +220,7 @@ def test_their_line_is_the_last_of_their_file(tmp_path: Path, monkeypatch: pytes
     assert str(torn.value).endswith("fails: SyntaxError: expected ':' (theirs_torn.py, line 1)")
 
 
-def test_a_word_that_nobody_takes_is_told_with_each_name_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_word_that_nobody_takes_is_told_with_each_name_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "theirs_headed.py").write_text("class Headed:\n    def __init__(self, heads=2): pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UsageError, match=r"called bogus; there are: heads, width, scale, seed$"):

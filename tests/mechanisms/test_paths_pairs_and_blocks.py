@@ -24,8 +24,7 @@ SIZES = TokenSizes(batch=2, heads=3, tokens=9, width=4, features=5, model=16)
 def tokens(n: int = 11, width: int = 4, features: int = 3) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(n)
     q, k, v = (
-        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64)
-        for each in (width, width, features)
+        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64) for each in (width, width, features)
     )
     return q, k, v
 
@@ -98,9 +97,7 @@ def block_routing(block: int, number: int) -> Callable[..., Rows]:
             blocks = [i // block, *others[: number - 1]]
             seen = [j for j in range(len(k)) if j // block in blocks and (j <= i or not causal)]
             weights = softmax([dot(query, k[j]) for j in seen])
-            out.append(
-                [sum(a * v[j][f] for a, j in zip(weights, seen, strict=True)) for f in range(len(v[0]))]
-            )
+            out.append([sum(a * v[j][f] for a, j in zip(weights, seen, strict=True)) for f in range(len(v[0]))])
         return out
 
     return attended
@@ -279,20 +276,12 @@ def elu_alibi(q: Rows, k: Rows, v: Rows, causal: bool, extras: dict[str, Any]) -
 
 FADED: dict[str, Callable[..., Rows]] = {
     "softmax": fading(lambda z, fades: softmax([a + b for a, b in zip(z, fades, strict=True)])),
-    "softmax:temperature=2": fading(
-        lambda z, fades: softmax([a / 2 + b for a, b in zip(z, fades, strict=True)])
-    ),
-    "power:beta=2": fading(
-        lambda z, fades: divided([a**2 * math.exp(b) for a, b in zip(z, fades, strict=True)])
-    ),
-    "sigmoid:bias=0": fading(
-        lambda z, fades: [1 / (1 + math.exp(-a - b)) for a, b in zip(z, fades, strict=True)]
-    ),
+    "softmax:temperature=2": fading(lambda z, fades: softmax([a / 2 + b for a, b in zip(z, fades, strict=True)])),
+    "power:beta=2": fading(lambda z, fades: divided([a**2 * math.exp(b) for a, b in zip(z, fades, strict=True)])),
+    "sigmoid:bias=0": fading(lambda z, fades: [1 / (1 + math.exp(-a - b)) for a, b in zip(z, fades, strict=True)]),
     "relu": fading(lambda z, fades: [max(a + b, 0) / len(z) for a, b in zip(z, fades, strict=True)]),
     "window:size=3": fading(
-        lambda z, fades: (
-            [0.0] * max(0, len(z) - 3) + softmax([a + b for a, b in zip(z, fades, strict=True)][-3:])
-        )
+        lambda z, fades: [0.0] * max(0, len(z) - 3) + softmax([a + b for a, b in zip(z, fades, strict=True)][-3:])
     ),
     "elu": elu_alibi,
 }
@@ -370,8 +359,7 @@ def test_rotary_is_for_every_mechanism(inner: str) -> None:
     angles = -torch.arange(9, dtype=torch.float64)[:, None] * torch.tensor([1.0, 0.01], dtype=torch.float64)
     turns = torch.polar(torch.ones_like(angles), angles)
     back = [
-        torch.view_as_real(torch.view_as_complex(x.reshape(*x.shape[:-1], 2, 2)) * turns).flatten(-2)
-        for x in (q, k)
+        torch.view_as_real(torch.view_as_complex(x.reshape(*x.shape[:-1], 2, 2)) * turns).flatten(-2) for x in (q, k)
     ]
     expected = of(q, k, v, causal=causal, **extras)
     for attend in (rotary, rotary.definition):
@@ -403,11 +391,7 @@ def test_parameters_out_of_range(spelling: str, line: str) -> None:
     ("name", "extra", "line"),
     [
         ("path", {"beta": torch.full((2, 3, 11, 1), 2.5)}, "beta of path must be between 0 and 2"),
-        (
-            "path",
-            {"w": torch.ones(2, 3, 11, 1)},
-            "w of path must have shape (2, 3, 11, 4), not (2, 3, 11, 1)",
-        ),
+        ("path", {"w": torch.ones(2, 3, 11, 1)}, "w of path must have shape (2, 3, 11, 4), not (2, 3, 11, 1)"),
         (
             "simplicial",
             {"second_values": torch.ones(2, 3, 11, 4)},

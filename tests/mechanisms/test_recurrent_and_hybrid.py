@@ -67,8 +67,7 @@ def tokens(
 ) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(n)
     q, k, v = (
-        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64)
-        for each in (width, width, features)
+        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64) for each in (width, width, features)
     )
     q, k = (q.abs() + 0.1, k.abs() + 0.1) if positive else (q, k)
     return q.to(dtype), k.to(dtype), v.to(dtype)
@@ -141,8 +140,7 @@ def test_special_cases(special: str, general: str) -> None:
 def test_normalised_causal_linear_is_linear() -> None:
     q, k, v = tokens(n=130, positive=True)
     same(
-        recurrent("causal-linear:normalised=yes")(q, k, v, causal=True),
-        mechanism_named("linear")(q, k, v, causal=True),
+        recurrent("causal-linear:normalised=yes")(q, k, v, causal=True), mechanism_named("linear")(q, k, v, causal=True)
     )
 
 
@@ -151,9 +149,7 @@ def test_gla_with_equal_channels_is_ssd() -> None:
     given = gates(k, 1)
     gla: Any = mechanism_named("gla")
     ssd: Any = mechanism_named("ssd")
-    same(
-        gla(q, k, v, causal=True, log_gates=given.expand(k.shape)), ssd(q, k, v, causal=True, log_gates=given)
-    )
+    same(gla(q, k, v, causal=True, log_gates=given.expand(k.shape)), ssd(q, k, v, causal=True, log_gates=given))
     same(gla(q, k, v, causal=True, log_gates=0 * k), recurrent("causal-linear")(q, k, v, causal=True))
     same(ssd(q, k, v, causal=True, log_gates=0 * given), recurrent("causal-linear")(q, k, v, causal=True))
 
@@ -176,9 +172,7 @@ def test_window_and_past_share_one_sum() -> None:
     """The last of three tokens, by hand: window of one, feature map elu + 1."""
     q = torch.tensor([0.0, 0.0, -1.0], dtype=torch.float64).reshape(1, 1, 3, 1)
     k = torch.tensor([2.0, -3.0, 5.0], dtype=torch.float64).reshape(1, 1, 3, 1)
-    weights = torch.stack(
-        [torch.exp(q[0, 0, 2]) * 3, torch.exp(q[0, 0, 2] + k[0, 0, 1]), torch.ones(1)]
-    ).double()
+    weights = torch.stack([torch.exp(q[0, 0, 2]) * 3, torch.exp(q[0, 0, 2] + k[0, 0, 1]), torch.ones(1)]).double()
     out = recurrent("window-linear:size=1")(q, k, torch.eye(3, dtype=torch.float64)[None, None], causal=True)
     same(out[0, 0, 2], (weights / weights.sum()).flatten())
 
@@ -309,8 +303,7 @@ def test_long_sequences_are_finite(mechanism: RecurrentMechanism) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "spelling",
-    ["retention:decay=0.5", "ssd:gate=0.5", "gla:gate=0.5", "gated-delta:gate=0.5", "kda:gate=0.5"],
+    "spelling", ["retention:decay=0.5", "ssd:gate=0.5", "gla:gate=0.5", "gated-delta:gate=0.5", "kda:gate=0.5"]
 )
 def test_products_of_decays_underflow_without_harm(spelling: str) -> None:
     """0.5 to the 1500 is below every float; what is near must not suffer."""
@@ -397,10 +390,7 @@ def test_what_is_refused(mechanism: RecurrentMechanism) -> None:
         ("mesanet:ridge=0", "ridge=0 is out of range; ridge must be 1e-12 to 1e12"),
         ("log-linear:levels=1", "levels=1 is out of range; levels must be 2 to 53"),
         ("log-linear:share=2", "share=2 is out of range; share must be 0 to 1"),
-        (
-            "multiscale-retention:decay=2",
-            "decay=2 is out of range; decay must be scales, or above 0, up to 1",
-        ),
+        ("multiscale-retention:decay=2", "decay=2 is out of range; decay must be scales, or above 0, up to 1"),
         ("gated-delta:beta=0", "beta=0 is out of range; beta must be above 0, up to 2"),
         ("causal-linear:normalised=maybe", "normalised=maybe is neither yes nor no"),
         ("window-linear:size=0", "size=0 is out of range; size must be 1 or more"),

@@ -90,9 +90,7 @@ def test_gradients_are_those_of_the_definition(spelling: str, gaps: bool) -> Non
     if gaps and mechanism.causality is Causality.NEVER:
         pytest.skip("tried without gaps: the present tokens are attended alone")
     extras = with_extras(mechanism, q, k, v)
-    (_, ours), (_, theirs) = (
-        slopes(form, q, k, v, extras, **more) for form in (mechanism, mechanism.definition)
-    )
+    (_, ours), (_, theirs) = (slopes(form, q, k, v, extras, **more) for form in (mechanism, mechanism.definition))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
 
@@ -147,9 +145,7 @@ def test_gradients_pass_through_states(spelling: str) -> None:
 
 @pytest.mark.parametrize("gaps", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("spelling", STREAMING)
-def test_memory_of_backward_is_linear_in_the_tokens(
-    spelling: str, gaps: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_of_backward_is_linear_in_the_tokens(spelling: str, gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted as torch makes and frees tensors, forward and backward together."""
     monkeypatch.setattr(_blocks, "MAX_SCORES", 1 << 15)
     mechanism, peaks = mechanism_named(spelling), []
@@ -320,9 +316,7 @@ def test_the_features_of_elu_are_differentiated_through_vmap() -> None:
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["grad", "no grad"])
 @pytest.mark.parametrize("shared", ["heads", "batch", "counts"])
-@pytest.mark.parametrize(
-    "name", ["elu", "identity-features:normalised=no", "relu-features", "delta", "gated-delta"]
-)
+@pytest.mark.parametrize("name", ["elu", "identity-features:normalised=no", "relu-features", "delta", "gated-delta"])
 def test_keys_that_several_heads_share(name: str, shared: str, recorded: bool) -> None:
     mechanism = mechanism_named(name)
     recurrent = isinstance(mechanism, RecurrentMechanism)

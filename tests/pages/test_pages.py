@@ -67,9 +67,7 @@ def test_mechanisms_are_told_apart_without_colour_alone() -> None:
     names = [f"mechanism {i}" for i in range(8)]
     found = choose_looks([*names, "softmax"])
     assert found["softmax"].colour == LOOKS["softmax"].colour
-    assert len({(found[name].colour, found[name].dash) for name in [*names, *LOOKS]}) == len(names) + len(
-        LOOKS
-    )
+    assert len({(found[name].colour, found[name].dash) for name in [*names, *LOOKS]}) == len(names) + len(LOOKS)
 
 
 def test_nothing_is_taken_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

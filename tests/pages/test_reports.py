@@ -136,9 +136,7 @@ class _Loads(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.scripts += tag == "script" and not dict(attrs).get("type")
         if tag not in ("a", "svg"):
-            self.addresses += [
-                value or "" for name, value in attrs if name in ("src", "href", "srcset", "data")
-            ]
+            self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "data")]
 
 
 def test_all_files_are_there(made: Reproduction) -> None:
@@ -184,9 +182,7 @@ def test_the_page_says_what_was_found(page: str, drawn: tuple[PaperFigure, ...])
 
 def test_the_finding_and_figures_come_before_the_ledger(page: str, drawn: tuple[PaperFigure, ...]) -> None:
     shown = [f'id="{each.name}"' for each in drawn]
-    places = [
-        page.index(each) for each in ("<h1>", 'class="facts', "data:image/svg+xml", *shown, 'id="ledger"')
-    ]
+    places = [page.index(each) for each in ("<h1>", 'class="facts', "data:image/svg+xml", *shown, 'id="ledger"')]
     assert places == sorted(places)
     assert "0.9998" in page[page.index("<h1>") : page.index("</h1>")]
 
@@ -219,9 +215,7 @@ def test_titles_follow_from_what_was_found(swept: tuple[sweeps.ParameterSweep, .
     swapped = pl.col("mechanism").replace({"softmax": "linear", "linear": "softmax"})
     turned = tuple(replace(each, cells=each.cells.with_columns(swapped)) for each in swept)
     said, other = (figures.sweeps.make_figure(each).title for each in (swept, turned))
-    assert re.fullmatch(
-        r"Softmax tells .* in every sweep; linear attention never gets above P = 0\.0\d+", said
-    )
+    assert re.fullmatch(r"Softmax tells .* in every sweep; linear attention never gets above P = 0\.0\d+", said)
     assert re.fullmatch(r"Softmax tells .* in 0 of 6 sweeps; linear attention never gets above P = 1", other)
 
 
@@ -231,9 +225,7 @@ def test_one_colour_is_not_all_that_a_panel_shows(drawn: tuple[PaperFigure, ...]
     softmax, linear = plot.panels
     assert (softmax.title, linear.title) == ("softmax, n = 10¹⁸", "linear, n = 10¹⁸, margin (P = 0)")
     for panel in (softmax, linear):
-        shades = (panel.scale.shade(panel.coloured_numbers) - panel.scale.low) / (
-            panel.scale.high - panel.scale.low
-        )
+        shades = (panel.scale.shade(panel.coloured_numbers) - panel.scale.low) / (panel.scale.high - panel.scale.low)
         assert np.nanmax(shades) - np.nanmin(shades) > 0.5
 
 
@@ -372,9 +364,7 @@ def test_hoeffding_uses_the_attention_of_the_network(mechanism: str) -> None:
     weights = network.layers(point.dense(0, 0, torch.float64)).attention.numpy()
     by_block = weights.reshape(len(weights), 10, 6).sum(-1)
     squared = (0.4 * weights[:, 0]) ** 2 + (0.2**2) * (by_block**2).sum(-1)
-    each = [
-        0.5 * (np.exp(-(0.1**2) / (2 * v)) + np.exp(-(0.3**2) / (2 * v))) for v in (squared[0], squared[-1])
-    ]
+    each = [0.5 * (np.exp(-(0.1**2) / (2 * v)) + np.exp(-(0.3**2) / (2 * v))) for v in (squared[0], squared[-1])]
     assert computed.hoeffding_bound(point, mechanism) == pytest.approx(sum(each), rel=1e-12)
 
 

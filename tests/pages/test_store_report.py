@@ -24,16 +24,7 @@ from separatrix.core.parameters import UsageError
 from separatrix.pages.store import curves, mechanisms, planes, write_report
 from separatrix.pages.store.groups import group_cells
 from separatrix.pages.store.stored_cells import StoredCells, open_cells
-from separatrix.sweeps.store import (
-    CellResult,
-    CellStatus,
-    Environment,
-    Store,
-    StoreError,
-    frame,
-    open_store,
-    selection,
-)
+from separatrix.sweeps.store import CellResult, CellStatus, Environment, Store, StoreError, frame, open_store, selection
 from separatrix.sweeps.store.compare import Comparison, compare
 from separatrix.sweeps.store.reader import Reader as StoreReader
 from separatrix.sweeps.store.schema import cells
@@ -87,13 +78,7 @@ def cell(
 
 
 def refused(message: str, **more: Any) -> Row:
-    nothing = {
-        "status": CellStatus.REFUSED,
-        "verdict": None,
-        "engine": None,
-        "margin": None,
-        "message": message,
-    }
+    nothing = {"status": CellStatus.REFUSED, "verdict": None, "engine": None, "margin": None, "message": message}
     return cell(None, answer=nothing, **more)
 
 
@@ -167,9 +152,7 @@ def drawn_curves(store: Store) -> Reader:
 def test_the_page_has_every_section_and_needs_no_network(store: Store, tmp_path: Path) -> None:
     line = [cell(i / 4, n=str(10**i), a1="1") for i in range(5)]
     plane = [cell((x + y) / 6, n=str(10 + y), a1=str(x)) for x in range(4) for y in range(4)]
-    one = fill(
-        store, {"line": line, "plane": [*plane, refused("no engine answers", n="3", a1="1")]}, plan="p = 1"
-    )
+    one = fill(store, {"line": line, "plane": [*plane, refused("no engine answers", n="3", a1="1")]}, plan="p = 1")
     fill(store, {"line": line[:3]})
     page = (written := write_report(store, tmp_path / "out", one, 2)).page.read_text()
     read = Reader(page)
@@ -211,9 +194,7 @@ def test_the_tables_have_every_stored_cell(store: Store, tmp_path: Path) -> None
 def test_curves_draw_the_stored_numbers(store: Store) -> None:
     exact = {10: 0.125, 100: 0.25, 1000: None, 10**4: 0.9999999}
     rows = [refused("too long", n=str(n)) if p is None else cell(p, n=str(n)) for n, p in exact.items()]
-    rows += [
-        cell(0.4, "linear", interval=(0.3, 0.6), seed=seed, n=str(n)) for n in (10, 1000) for seed in (0, 1)
-    ]
+    rows += [cell(0.4, "linear", interval=(0.3, 0.6), seed=seed, n=str(n)) for n in (10, 1000) for seed in (0, 1)]
     fill(store, {"part": rows[::-1]})
     plots = drawn_curves(store).plots
     assert list(plots) == ["curve-0-0-0", "curve-0-0-1"]
@@ -239,9 +220,7 @@ def test_margins_that_are_not_positive_are_left_out_and_counted(store: Store) ->
     assert "2 margins are not positive and not drawn." in read.text
 
 
-@pytest.mark.parametrize(
-    ("values", "is_log"), [((1, 10, 1000), True), ((1, 10, 999), False), ((0, 10, 10**6), False)]
-)
+@pytest.mark.parametrize(("values", "is_log"), [((1, 10, 1000), True), ((1, 10, 999), False), ((0, 10, 10**6), False)])
 def test_axes_are_logarithmic_over_three_decades(store: Store, values: tuple[int, ...], is_log: bool) -> None:
     fill(store, {"part": [cell(n=str(n)) for n in values]})
     assert drawn_curves(store).plots["curve-0-0-0"]["x"]["log"] == is_log
@@ -306,9 +285,7 @@ def test_what_is_thinned_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) 
 
 def test_maps_draw_the_stored_numbers(store: Store) -> None:
     rows = {(x, y): (x + 5 * y) / 32 for x in range(5) for y in range(4) if (x, y) != (2, 3)}
-    cells = [
-        cell(p, name, a1=str(x), n=str(10**y)) for (x, y), p in rows.items() for name in ("softmax", EVIL)
-    ]
+    cells = [cell(p, name, a1=str(x), n=str(10**y)) for (x, y), p in rows.items() for name in ("softmax", EVIL)]
     cells += [cell(0.0, "elsewhere", a1="9", n="1e9")]
     fill(store, {"part": cells})
     found = group_cells(read_cells(store, None))
@@ -441,10 +418,7 @@ def test_a_report_reads_every_cell_from_the_store_once(
 def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
     """Groups, answers and distinct cells of a large store are the same memory, where nothing is left out."""
     names = ("zeta", "softmax")
-    fill(
-        store,
-        {part: [cell(0.5, name, n=str(i), a1="1") for i in range(9) for name in names] for part in "ab"},
-    )
+    fill(store, {part: [cell(0.5, name, n=str(i), a1="1") for i in range(9) for name in names] for part in "ab"})
     stored = read_cells(store, None)
     assert stored.distinct is stored.cells
     assert stored.cells["mechanism"].unique(maintain_order=True).to_list() == ["softmax", "zeta"]
@@ -455,9 +429,7 @@ def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
 
 
 def test_a_page_begins_with_the_finding(store: Store, tmp_path: Path) -> None:
-    rows = [
-        cell(p, mechanism, n=str(n)) for mechanism, p in (("softmax", 1.0), ("linear", 0.0)) for n in range(9)
-    ]
+    rows = [cell(p, mechanism, n=str(n)) for mechanism, p in (("softmax", 1.0), ("linear", 0.0)) for n in range(9)]
     fill(store, {"part": [*rows, cell(0.5, "softmax", n="9")]})
     text = " ".join(made(store, tmp_path).text.split())
     assert "Softmax tells D0 from D1 in 9 of 10 cells; linear is blind in every cell." in text
@@ -467,16 +439,10 @@ def test_a_page_begins_with_the_finding(store: Store, tmp_path: Path) -> None:
 
 def test_a_map_of_one_colour_shows_the_margin(store: Store, tmp_path: Path) -> None:
     plane = [(x, y) for x in range(1, 6) for y in range(1, 6)]
-    fill(
-        store,
-        {"part": [cell(0.0, answer={"margin": 10.0 ** -(x + y)}, x=str(x), y=str(y)) for x, y in plane]},
-    )
+    fill(store, {"part": [cell(0.0, answer={"margin": 10.0 ** -(x + y)}, x=str(x), y=str(y)) for x, y in plane]})
     read = made(store, tmp_path)
     (layer,) = read.plots["map-0-0-0"]["heading"]["layers"]
-    assert (layer["title"], layer["coloured"], layer["scale"]["log"]) == (
-        *("softmax, margin (P = 0)", "margin"),
-        True,
-    )
+    assert (layer["title"], layer["coloured"], layer["scale"]["log"]) == (*("softmax, margin (P = 0)", "margin"), True)
     values = [value for row in map_values(read.plots["map-0-0-0"], name="margin") for value in row]
     assert values == pytest.approx([10.0 ** -(x + y) for x, y in plane])
 
@@ -493,17 +459,12 @@ def test_a_parameter_without_a_name_is_shown(store: Store, tmp_path: Path) -> No
     read = made(store, tmp_path)
     assert "P(tells apart) against part" in " ".join(read.text.split())
     assert read.plots["curve-0-0-0"]["series"][0]["x"] == [1, 2, 3, 4]
-    for table in (
-        pl.read_csv(tmp_path / "out/results.csv"),
-        pl.read_parquet(tmp_path / "out/results.parquet"),
-    ):
+    for table in (pl.read_csv(tmp_path / "out/results.csv"), pl.read_parquet(tmp_path / "out/results.parquet")):
         assert [str(value) for value in table[""]] == ["1", "2", "3", "4"]
 
 
 def test_refusals_are_grouped_by_message(store: Store, tmp_path: Path) -> None:
-    failed = cell(
-        None, "gla", answer={"status": CellStatus.FAILED, "message": "out of memory", "verdict": None}, n="9"
-    )
+    failed = cell(None, "gla", answer={"status": CellStatus.FAILED, "message": "out of memory", "verdict": None}, n="9")
     fill(store, {"part": [*(refused("no kernel", mechanism=name, n="7") for name in "abcdef"), failed]})
     text = made(store, tmp_path).text
     assert "no kernelrefused6a, b, c, d and 2 morespike a n=7 --engine closed" in text
@@ -570,9 +531,7 @@ def test_what_no_frame_can_hold_is_refused_in_one_line(store: Store, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_no_mechanism_of_a_store_is_imported(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_mechanism_of_a_store_is_imported(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trap_of_a_store.py").write_text("raise SystemExit('imported')\n")
     monkeypatch.syspath_prepend(tmp_path)
     fill(store, {"part": [cell(0.5, "trap_of_a_store:Mechanism", n=str(n)) for n in (1, 2, 3)]})

@@ -42,9 +42,7 @@ def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules of small suites, importable here and in child processes."""
     head = "import os, signal, sys\nfrom benchmarks._base import at_least, at_most, require\n\ndef measure():"
     for name, body in SUITES.items():
-        (tmp_path / f"suite_{name}.py").write_text(
-            f"{head}\n    {body.strip()}\n".replace("\n        ", "\n    ")
-        )
+        (tmp_path / f"suite_{name}.py").write_text(f"{head}\n    {body.strip()}\n".replace("\n        ", "\n    "))
     (tmp_path / "suite_not_importable.py").write_text("import a_package_that_is_not_installed\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -73,9 +71,7 @@ def test_a_suite_whose_process_is_killed_is_reported_and_the_others_are_measured
     kept, printed = table_of("dying", "sound")
     assert not kept
     assert "last words" in printed
-    assert (
-        "its process was ended by SIGKILL; the system kills a process that takes too much memory" in printed
-    )
+    assert "its process was ended by SIGKILL; the system kills a process that takes too much memory" in printed
     assert "large enough" in printed
 
 
@@ -84,11 +80,7 @@ def test_a_line_that_fails_is_reported_with_its_promise_and_the_next_is_measured
     broken, wrong, fine = run_suite("suite_raising_in_a_line")
     assert isinstance(broken, Measurement)
     assert isinstance(wrong, Measurement)
-    assert (broken.title, broken.failure, broken.met) == (
-        "broken line",
-        "ZeroDivisionError: division by zero",
-        False,
-    )
+    assert (broken.title, broken.failure, broken.met) == ("broken line", "ZeroDivisionError: division by zero", False)
     assert (wrong.failure, wrong.met) == ("not timed, because it is wrong: its output", False)
     assert fine == at_most("next line", 1.0, "s", 2.0)
     kept, printed = table_of("raising_in_a_line")

@@ -83,11 +83,7 @@ def local() -> Iterator[LocalCluster]:
     with (
         dask.config.set(settings()),
         LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address=":0",
-            silence_logs="CRITICAL",
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs="CRITICAL"
         ) as cluster,
     ):
         yield cluster
@@ -326,9 +322,7 @@ def test_cancelled_tasks_are_sent_again(local: LocalCluster, monkeypatch: pytest
     assert all(each.results == list(each.batch.items) for each in found)
 
 
-def test_closing_leaves_the_cluster_and_nothing_on_it(
-    local: LocalCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_leaves_the_cluster_and_nothing_on_it(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
     with connected(local.scheduler_address) as executor:
         for i in range(200):
@@ -359,9 +353,7 @@ def test_a_scheduler_that_hangs(programs: Programs, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(module, "SILENCE_TIMEOUT", 0.5)
         monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.5)
         programs.scheduler.send_signal(signal.SIGSTOP)
-        with pytest.raises(
-            SeparatrixError, match=f"the Dask scheduler at {programs.address} is lost; finished"
-        ):
+        with pytest.raises(SeparatrixError, match=f"the Dask scheduler at {programs.address} is lost; finished"):
             finish(executor, 1)
 
 

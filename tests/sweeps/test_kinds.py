@@ -40,13 +40,7 @@ from separatrix.sweeps.store import (
     results,
     rows,
 )
-from separatrix.sweeps.store.files import (
-    list_files,
-    read_checkpoints,
-    read_curves,
-    read_file,
-    write_checkpoint,
-)
+from separatrix.sweeps.store.files import list_files, read_checkpoints, read_curves, read_file, write_checkpoint
 from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
 from separatrix.sweeps.store.schema import files
 from separatrix.sweeps.store.sweep_list import list_sweeps
@@ -124,9 +118,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return kept(whole)
 
 
-def test_training_is_queried_by_what_it_found(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_is_queried_by_what_it_found(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = run(toys(), store, Inline())
     run(read_plan(SMALL), store, Instant())
     assert (done.done, done.failed) == (6, 0)
@@ -162,10 +154,7 @@ def test_training_is_queried_by_what_it_found(
     code, _, told = command(capsys, *asked, "trainin")
     assert (code, "there are: training, verdict" in told) == (2, True)
     assert command(capsys, "results", "--store", url, "kind=training")[0] == 2
-    assert [(each.name, each.cells) for each in list_sweeps(store)[0]] == [
-        ("toys", 6),
-        ("small", verdicts.height),
-    ]
+    assert [(each.name, each.cells) for each in list_sweeps(store)[0]] == [("toys", 6), ("small", verdicts.height)]
     assert results(store, sweep="toys", kind="training").height == 6
     assert results(store, sweep="toys").height == 0
 
@@ -204,9 +193,7 @@ def check_store_counts(store: Store) -> int:
 
 
 @pytest.mark.exhaustive
-def test_a_killed_sweep_goes_on_from_its_checkpoints(
-    url: str, expected: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_killed_sweep_goes_on_from_its_checkpoints(url: str, expected: list[dict[str, Any]], tmp_path: Path) -> None:
     log, store = tmp_path / "log", open_store(url, create=True)
     command = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "toy_training.py"), url, str(log)]
     with subprocess.Popen(command, start_new_session=True) as process:
@@ -315,9 +302,7 @@ def test_a_store_with_files_is_checked_copied_and_repaired(store: Store, url: st
     cell = kept(store)[0]["id"]
     with store.writing() as connection:
         own = {"cell": cell, "data": b"altered"}
-        connection.execute(
-            text("UPDATE files SET data = :data WHERE cell = :cell AND name = 'weights.npz'"), own
-        )
+        connection.execute(text("UPDATE files SET data = :data WHERE cell = :cell AND name = 'weights.npz'"), own)
         connection.execute(text("DELETE FROM files WHERE name = '.checkpoint'"))
     hurt = check_store(url)
     assert (hurt.sound, hurt.files) == (False, 11)

@@ -66,9 +66,7 @@ def test_what_is_not_said_is_the_default_of_the_task() -> None:
 
 
 def test_a_plan_has_tables_of_both_kinds() -> None:
-    text = (
-        "[[sweep]]\nconstruction = 'dispersion'\nparameters = { n = 10, m = 3 }\nmechanisms = ['softmax']\n"
-    )
+    text = "[[sweep]]\nconstruction = 'dispersion'\nparameters = { n = 10, m = 3 }\nmechanisms = ['softmax']\n"
     plan = read_plan(text + "[[learn]]\ntask = 'needle'\nmechanisms = ['softmax']\nrates = 0.01")
     assert [(part, type(work)) for part, work in plan] == [("sweep 1", VerdictCell), ("learn 1", TrainingRun)]
     assert (plan.count, plan.threads) == (2, 1)

@@ -186,10 +186,7 @@ confidence = 2
         ("[[sweep]]\n", "no construction is named"),
         ('[[sweep]]\nconstruction = "all"\nmechanisms = []', "no mechanism is named"),
         ('[[sweep]]\nconstruction = 3\nmechanisms = "all"', "construction = 3 is not the name"),
-        (
-            'parameters = 3\n[[sweep]]\nconstruction = "all"\nmechanisms = "all"',
-            "parameters = 3 is not a table",
-        ),
+        ('parameters = 3\n[[sweep]]\nconstruction = "all"\nmechanisms = "all"', "parameters = 3 is not a table"),
         ('[[sweep]]\nconstruction = "all"\nmechanisms = "all"\nparameters.n = 3', "leave out the parameters"),
         ('[[sweep]]\nconstruction = "all"\nmechanisms = "all"\nuntil_decided = "maybe"', "true or false"),
     ],
@@ -217,10 +214,7 @@ def test_what_a_table_does_not_give_is_that_of_the_reference_point() -> None:
 
 def test_an_n_that_was_not_given_is_moved_to_what_other_parameters_admit() -> None:
     plan = read_plan('[[sweep]]\nconstruction = "spike"\nmechanisms = ["softmax"]\nparameters.d = [9, 102]\n')
-    assert [(cell.parameters["d"], cell.parameters["n"]) for _, cell in plan] == [
-        ("9", "1001"),
-        ("102", "1000"),
-    ]
+    assert [(cell.parameters["d"], cell.parameters["n"]) for _, cell in plan] == [("9", "1001"), ("102", "1000")]
     alone = read_plan('[[sweep]]\nconstruction = "spike"\nmechanisms = ["softmax"]\nparameters.d = 9\n')
     assert [cell.parameters["n"] for _, cell in alone] == ["1001"]
 
@@ -246,9 +240,7 @@ def test_tables_have_different_names() -> None:
 def test_a_plan_that_is_too_large_is_refused() -> None:
     """Also if it has few points, and many seeds for each of them."""
     axes = 'n = 1000, a1 = "0.5:1.5:10000"'
-    table = (
-        f'[[sweep]]\nconstruction = "spike"\nengine = "dense"\nseeds = "0:9999"\nparameters = {{ {axes} }}'
-    )
+    table = f'[[sweep]]\nconstruction = "spike"\nengine = "dense"\nseeds = "0:9999"\nparameters = {{ {axes} }}'
     with pytest.raises(UsageError, match="plan has 200,000,000 cells, more than 10,000,000"):
         read_plan(HEAD + table)
 
@@ -257,9 +249,7 @@ def test_a_plan_that_is_too_large_is_refused() -> None:
 def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Path, words: str) -> None:
     (tmp_path / "mine_for_plans.py").write_text("raise SystemExit('imported')\n")
     text = f'mechanisms = ["mine_for_plans:attend{words}"]\n[[sweep]]\nconstruction = "all"'
-    script = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom separatrix.sweeps.plan import read_plan\n"
-    )
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom separatrix.sweeps.plan import read_plan\n"
     done = subprocess.run(
         [sys.executable, "-c", f"{script}read_plan({text!r})"], capture_output=True, text=True, check=False
     )
@@ -324,38 +314,8 @@ parameters = 3
 
 PIECES = st.sampled_from(
     [
-        *(
-            "x",
-            '"',
-            "'",
-            '"""',
-            "'''",
-            "\\",
-            "#",
-            "\n",
-            "\r\n",
-            "=",
-            " = ",
-            "[",
-            "]",
-            "[[",
-            "]]",
-            "{",
-            "}",
-            ",",
-            ".",
-        ),
-        *(
-            "a = 1\n",
-            'b = "#"\n',
-            "[t]\n",
-            "[[u]]\n",
-            "c = [\n",
-            "d = { e = ']' }\n",
-            'f = """\n',
-            '"""\n',
-            "\u2028",
-        ),
+        *("x", '"', "'", '"""', "'''", "\\", "#", "\n", "\r\n", "=", " = ", "[", "]", "[[", "]]", "{", "}", ",", "."),
+        *("a = 1\n", 'b = "#"\n', "[t]\n", "[[u]]\n", "c = [\n", "d = { e = ']' }\n", 'f = """\n', '"""\n', "\u2028"),
     ]
 )
 
@@ -441,9 +401,7 @@ def test_a_key_nested_without_end() -> None:
         ('engine = "dense"\nseeds = "0:999999999999"\nparameters.n = 1000', "seeds = 0:999999999999 is"),
     ],
 )
-def test_points_are_counted_before_any_is_made(
-    table: str, complaint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_points_are_counted_before_any_is_made(table: str, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make = "separatrix.sweeps.verdict_table.read_values"
     monkeypatch.setattr(make, lambda *_: pytest.fail("points were made")) if "points" in complaint else None
     with pytest.raises(UsageError, match=complaint):
@@ -528,17 +486,13 @@ def test_the_same_identity_in_another_process() -> None:
     assert done.stdout.strip() == next(iter(find_plan("atlas")))[1].id
 
 
-def test_a_folder_does_not_hide_a_plan_that_is_shipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_does_not_hide_a_plan_that_is_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "paper").mkdir()
     monkeypatch.chdir(tmp_path)
     assert find_plan("paper").name == "paper"
 
 
-@pytest.mark.parametrize(
-    ("folder", "local"), [("mine", True), ("site-packages", False), ("dist-packages", False)]
-)
+@pytest.mark.parametrize(("folder", "local"), [("mine", True), ("site-packages", False), ("dist-packages", False)])
 def test_packages_of_another_environment_are_installed(
     folder: str, local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

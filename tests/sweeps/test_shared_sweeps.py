@@ -25,13 +25,7 @@ from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.progress import Progress
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import CellStatus, Store, frame, open_store
-from separatrix.sweeps.store.leases import (
-    LEASE_SECONDS,
-    RENEWAL_SECONDS,
-    Leases,
-    describe_process,
-    is_process_gone,
-)
+from separatrix.sweeps.store.leases import LEASE_SECONDS, RENEWAL_SECONDS, Leases, describe_process, is_process_gone
 from separatrix.sweeps.verdict_cells import VerdictCell
 from separatrix.sweeps.work import BatchResults
 from stored import failed, row
@@ -113,9 +107,7 @@ def test_what_failed_is_tried_again_by_one_sweep_only(store: Store) -> None:
     assert Leases(store).acquire(IDS[:1], 40).stored == {IDS[0]: CellStatus.FAILED}
     again = Leases(store)
     assert again.acquire(IDS[:1], 40, since="2026-01-02T04:00:00+00:00").mine == {IDS[0]}
-    assert again.acquire(IDS[1:2], 40, since="2026-01-02T03:00:00+00:00").stored == {
-        IDS[1]: CellStatus.FAILED
-    }
+    assert again.acquire(IDS[1:2], 40, since="2026-01-02T03:00:00+00:00").stored == {IDS[1]: CellStatus.FAILED}
 
 
 def test_a_run_that_is_silent_has_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +155,7 @@ def test_processes_are_known_by_more_than_their_number() -> None:
     machine, number, began = here.split(" ")
     assert not is_process_gone(here)
     assert is_process_gone(f"{machine} {number} {int(began) - 1}"), "another process had the number before"
-    assert not is_process_gone(f"elsewhere {number} {int(began) - 1}"), (
-        "what is on other machines cannot be seen"
-    )
+    assert not is_process_gone(f"elsewhere {number} {int(began) - 1}"), "what is on other machines cannot be seen"
     assert not is_process_gone("")
 
 
@@ -308,9 +298,7 @@ def test_an_interrupt_leaves_what_was_taken_to_others(store: Store) -> None:
     assert count_leases(store) == (0, 0)
 
 
-def test_the_line_says_what_others_compute(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_line_says_what_others_compute(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("separatrix.cli.sweep.LINE_SECONDS", -1.0)
     bar = Bar(None)
     bar.tell(Progress(total=100, kept=83, elsewhere=17))

@@ -77,14 +77,9 @@ def assert_same(store: Store, answers: dict[str, CellResult]) -> None:
 def test_cells_have_the_answers_of_verdict(small: Plan, answers: dict[str, CellResult]) -> None:
     for _, cell in small:
         sampling = None if cell.draws is None else cell.draws.make_sampling(Fraction(cell.delta))
-        found = sx.verdict(
-            cell.construction, cell.mechanism, engine=cell.engine, sampling=sampling, **cell.parameters
-        )
+        found = sx.verdict(cell.construction, cell.mechanism, engine=cell.engine, sampling=sampling, **cell.parameters)
         answer = answers[cell.id]
-        assert (answer.findings["verdict"], answer.findings["distinguish"]) == (
-            found.word,
-            found.outcome.distinguish,
-        )
+        assert (answer.findings["verdict"], answer.findings["distinguish"]) == (found.word, found.outcome.distinguish)
         assert (answer.findings["low"], answer.findings["high"]) == found.outcome.interval
         kind = type(found.outcome.p0)
         assert answer.findings["p0"] is not None
@@ -127,12 +122,7 @@ def test_a_sweep_keeps_every_cell_once(small: Plan, answers: dict[str, CellResul
     finally:
         executor.close()
     assert_same(store, answers)
-    assert (done.done, done.kept, done.failed, done.stopped) == (
-        len(answers),
-        small.count - len(answers),
-        0,
-        False,
-    )
+    assert (done.done, done.kept, done.failed, done.stopped) == (len(answers), small.count - len(answers), 0, False)
     assert told[0] == 0
     assert told[-1] == small.count
     assert told == sorted(told)
@@ -218,9 +208,7 @@ def test_a_batch_that_takes_long_is_handed_back() -> None:
     assert len(work(cells, 0.0)) == 1
 
 
-def test_the_rest_of_a_batch_is_computed_too(
-    small: Plan, answers: dict[str, CellResult], store: Store
-) -> None:
+def test_the_rest_of_a_batch_is_computed_too(small: Plan, answers: dict[str, CellResult], store: Store) -> None:
     class Short(Inline):
         def compute(self, cells: Sequence[VerdictCell]) -> BatchResults | None:
             return work(cells, 60.0)[: max(1, len(cells) // 2)]
@@ -248,9 +236,7 @@ def test_a_cell_that_raises_does_not_stop_the_rest(
     assert row["n"] == 200
     assert row["message"] == "RuntimeError: no more than 150 tokens"
     assert row["verdict"] is None
-    (tmp_path / "raises_in_sweeps.py").write_text(
-        "def attend(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
-    )
+    (tmp_path / "raises_in_sweeps.py").write_text("def attend(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n")
     assert run(plan, store, Inline()).kept == 3
     assert run(plan, store, Inline()).failed_before == 1
     again = Inline()
@@ -284,9 +270,7 @@ def test_an_undecided_tie_is_refused_not_guessed(monkeypatch: pytest.MonkeyPatch
     assert all(each.message == closed.UNDECIDED for each in found)
 
 
-def test_workers_that_are_killed_are_replaced(
-    answers: dict[str, CellResult], small: Plan, store: Store
-) -> None:
+def test_workers_that_are_killed_are_replaced(answers: dict[str, CellResult], small: Plan, store: Store) -> None:
     executor = LocalExecutor(2)
 
     def kill(so_far: Progress) -> None:
@@ -465,16 +449,12 @@ def test_stopping_keeps_what_is_being_computed(small: Plan, store: Store) -> Non
     assert frame(store).height == sum(len(batch.items) for batch in executor.taken)
 
 
-def test_a_stop_is_heard_while_stored_cells_are_looked_up(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_is_heard_while_stored_cells_are_looked_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backlog, "LOOKUP_SIZE", 200)
     plan = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters = { n = 100, a1 = "0.5:1.5:500" }')
     run(plan, store, Instant())
     told: list[int] = []
-    done = run(
-        plan, store, Instant(), tell=lambda so_far: told.append(so_far.finished), stop=lambda: len(told) > 3
-    )
+    done = run(plan, store, Instant(), tell=lambda so_far: told.append(so_far.finished), stop=lambda: len(told) > 3)
     assert done.stopped
     assert 0 < done.kept < plan.count
 
@@ -574,9 +554,7 @@ def test_kill_9_at_random_moments(tmp_path: Path, kills: int) -> None:
 
 
 def test_an_estimate_follows_the_length_of_literal_tokens() -> None:
-    plan = read_plan(
-        HEAD + '[[sweep]]\nengine = "dense"\nmechanisms = ["softmax"]\nparameters.n = "1e2:1e4:5:log"'
-    )
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "dense"\nmechanisms = ["softmax"]\nparameters.n = "1e2:1e4:5:log"')
 
     class Quadratic(Inline):
         def compute(self, cells: Sequence[VerdictCell]) -> BatchResults | None:

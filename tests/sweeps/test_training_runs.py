@@ -28,13 +28,7 @@ from separatrix.sweeps.estimate import CostBasis, estimate
 from separatrix.sweeps.run import run
 from separatrix.sweeps.run import run as run_of_sweeps
 from separatrix.sweeps.store import Checkpoint, Store, StoreError, open_store, results
-from separatrix.sweeps.store.files import (
-    list_files,
-    read_checkpoints,
-    read_curves,
-    read_file,
-    write_checkpoint,
-)
+from separatrix.sweeps.store.files import list_files, read_checkpoints, read_curves, read_file, write_checkpoint
 from separatrix.sweeps.store.schema import files
 from separatrix.sweeps.training_runs import TrainingRun, training_run
 from separatrix.sweeps.work import BatchResults, WorkList
@@ -92,9 +86,7 @@ def kept(store: Store) -> list[dict[str, Any]]:
     return found
 
 
-def test_runs_are_kept_with_all_that_they_found(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_kept_with_all_that_they_found(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = run(runs(), store, Inline())
     assert (done.done, done.failed) == (5, 0)
     found = results(store, kind="training")
@@ -119,9 +111,7 @@ def test_runs_are_kept_with_all_that_they_found(
         state = {name: torch.tensor(weights[name]) for name in weights.files if name != "version"}
     model.load_state_dict(state)
     assert score_model(model, needle(), needle().samples(32, Split.TEST)) == row["score"]
-    code, out, _ = command(
-        capsys, "results", "--store", url, "--kind", "training", "outcome=diverged", "--json"
-    )
+    code, out, _ = command(capsys, "results", "--store", url, "--kind", "training", "outcome=diverged", "--json")
     assert code == 0
     (printed,) = json.loads(out)
     assert printed["diverged_at"] >= 1
@@ -176,12 +166,7 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
         "mechanisms.learned",
     ):
         assert f"separatrix.{name}" in sources
-    for name in (
-        "training.tasks.needle",
-        "training.learning.witnesses",
-        "mechanisms.kernels.softmax",
-        "sweeps.code",
-    ):
+    for name in ("training.tasks.needle", "training.learning.witnesses", "mechanisms.kernels.softmax", "sweeps.code"):
         assert f"separatrix.{name}" not in sources
 
 
@@ -218,9 +203,7 @@ def test_killed_training_goes_on_from_its_checkpoints(store: Store, url: str, tm
     assert took[left[0]] > began[left[0]] > 0
 
 
-def test_faults_are_results_of_their_own_and_the_rest_goes_on(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_are_results_of_their_own_and_the_rest_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     good, other, nothing = trained(seed=5), trained(seed=6), trained("elu", start="witness", rope=100)
     bad = trained("training_plan:broken")
     with monkeypatch.context() as older:
@@ -231,9 +214,7 @@ def test_faults_are_results_of_their_own_and_the_rest_goes_on(
     plan = WorkList("faults", tuple(("a", each) for each in (bad, other, nothing, good)))
     done = run(plan, store, Turns())
     assert (done.done, done.failed, done.refused) == (1, 2, 1)
-    told = dict(
-        results(store, kind="training", status="failed,refused").select("mechanism", "message").rows()
-    )
+    told = dict(results(store, kind="training", status="failed,refused").select("mechanism", "message").rows())
     assert told == {
         bad.mechanism: f"{bad.mechanism} fails in backward, at step 1: RuntimeError: no gradient here",
         "softmax": "the checkpoint has version 0, and this program reads version 1; continue with the "
@@ -252,8 +233,7 @@ def test_a_full_disk_while_checkpointing_is_no_end(store: Store, monkeypatch: py
     done = run(runs(), store, Turns())
     assert (done.done, done.failed) == (5, 0)
     assert done.notes[0] == (
-        "a checkpoint of the training of softmax on needle could not be stored: the store "
-        "cannot grow: the disk is full"
+        "a checkpoint of the training of softmax on needle could not be stored: the store cannot grow: the disk is full"
     )
     assert len(done.notes) == 2
 

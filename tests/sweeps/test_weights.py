@@ -80,9 +80,7 @@ def test_other_weights_are_another_cell(
     weights.write_text("0.01")
     monkeypatch.delitem(sys.modules, home)
     assert run(plan(home, "one", "two"), store, again).kept == 1
-    assert [cell.mechanism for batch in again.taken for cell in batch.items] == [
-        mechanism_from(f"{home}:one").spelled
-    ]
+    assert [cell.mechanism for batch in again.taken for cell in batch.items] == [mechanism_from(f"{home}:one").spelled]
     rows = results(store).rows(named=True)
     assert len({row["mechanism"] for row in rows}) == 3
     margins = {row["margin"] for row in rows if ":one" in row["mechanism"]}

@@ -42,27 +42,11 @@ def test_every_address_answers_as_it_is_described(explorer: Explorer, operation:
     ask()
 
 
-names = st.sampled_from(
-    ["n", "d", "m", "a0", "a1", "b", "c", "form", "q", "", "--of", "--engine", "--delta", "--at"]
-)
+names = st.sampled_from(["n", "d", "m", "a0", "a1", "b", "c", "form", "q", "", "--of", "--engine", "--delta", "--at"])
 values = st.one_of(
     st.sampled_from(
         [
-            *(
-                "1e3",
-                "1e400",
-                "-1",
-                "0",
-                "1/3",
-                "1/0",
-                "nan",
-                "inf",
-                "ones",
-                "identity",
-                "margin",
-                "closed",
-                "0x10",
-            ),
+            *("1e3", "1e400", "-1", "0", "1/3", "1/0", "nan", "inf", "ones", "identity", "margin", "closed", "0x10"),
             *("1:2:3", "2:1:3", "1e3:1e18:9:log", "1:1:1", ":::", "1:2:1e9", "1,2,3", "é", "%00", "a" * 500),
         ]
     ),

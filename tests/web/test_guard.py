@@ -17,15 +17,7 @@ def test_this_machine_may_ask_by_its_own_names(explorer: Explorer, host: str) ->
 @pytest.mark.parametrize(
     "host",
     [
-        *(
-            "evil.example",
-            "127.0.0.1.evil.example",
-            "localhost.evil.example",
-            "",
-            "10.0.0.1",
-            "[::2]",
-            "0.0.0.0",
-        ),
+        *("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "10.0.0.1", "[::2]", "0.0.0.0"),
         *("[::1]evil.com", "[::1]evil.com:80", "[::1]:80evil.com", "[::1", "::1", "[localhost]", "[::1]]"),
         *("localhost:", "localhost:0", "localhost:65536", "localhost:99999999", "localhost:80:80"),
         *("localhost:8a", "localhost.", "localhost:+80", "me@localhost", "localhost@evil.com", "localhost/x"),
@@ -39,9 +31,7 @@ def test_a_foreign_name_that_points_here_is_refused(explorer: Explorer, host: st
         assert "name of this machine" in reply.json()["error"]
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1"]
-)
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1"])
 def test_a_foreign_page_is_refused(explorer: Explorer, origin: str) -> None:
     assert explorer.send(API, origin=origin).status == 403
 
@@ -53,9 +43,7 @@ def test_the_page_itself_may_ask(explorer: Explorer) -> None:
 
 def test_what_a_foreign_page_embeds_is_refused_and_a_link_from_it_is_not(explorer: Explorer) -> None:
     for site in ("cross-site", "same-site"):
-        assert (
-            explorer.send("/static/js/main.js", sec_fetch_site=site, sec_fetch_mode="no-cors").status == 403
-        )
+        assert explorer.send("/static/js/main.js", sec_fetch_site=site, sec_fetch_mode="no-cors").status == 403
         assert explorer.send(API, sec_fetch_site=site, sec_fetch_mode="navigate").status == 403
         assert explorer.send("/map", sec_fetch_site=site, sec_fetch_mode="navigate").status == 200
 
@@ -86,9 +74,7 @@ def test_an_endless_address_is_refused(explorer: Explorer) -> None:
     assert explorer.send(f"{API}?x={9000 * 'y'}").status == 414
 
 
-@pytest.mark.parametrize(
-    "path", ["/", API, "/static/js/main.js", "/nowhere", "/api/v1/verdict/spike/nothing"]
-)
+@pytest.mark.parametrize("path", ["/", API, "/static/js/main.js", "/nowhere", "/api/v1/verdict/spike/nothing"])
 def test_every_answer_binds_the_page(explorer: Explorer, path: str) -> None:
     headers = explorer.send(path).headers
     policy = headers["content-security-policy"]
@@ -102,12 +88,7 @@ def test_every_answer_binds_the_page(explorer: Explorer, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "/static/../settings.py",
-        "/static/%2e%2e/settings.py",
-        "/static/..%2f..%2ferrors.py",
-        "/static//etc/passwd",
-    ],
+    ["/static/../settings.py", "/static/%2e%2e/settings.py", "/static/..%2f..%2ferrors.py", "/static//etc/passwd"],
 )
 def test_only_the_pages_files_are_served(explorer: Explorer, path: str) -> None:
     assert explorer.send(path).status == 404

@@ -22,18 +22,11 @@ from separatrix.web.lanes import Busy, Lane, TooLong
 from separatrix.web.workers import PRELOADED, Call, RefusedRequest, Slow, WorkerDied
 
 SPIKE = Call(
-    answer_verdict,
-    {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}},
-    is_quick=True,
+    answer_verdict, {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}}, is_quick=True
 )
 ENDLESS = Call(
     answer_verdict,
-    {
-        "construction": "spike",
-        "mechanisms": "window:size=64",
-        "words": {"n": "4000"},
-        "options": {"draws": "100000"},
-    },
+    {"construction": "spike", "mechanisms": "window:size=64", "words": {"n": "4000"}, "options": {"draws": "100000"}},
 )
 
 

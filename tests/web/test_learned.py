@@ -65,9 +65,7 @@ def test_stored_runs_are_shown_as_the_command_prints_them(trained: tuple[Path, A
     assert len(results(str(path), kind="training")) == before
 
 
-def test_a_store_names_no_code(
-    trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_names_no_code(trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(trained[0], tmp_path / "runs.db")
     (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\nraise SystemExit\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -83,11 +83,7 @@ def test_keys_walk_the_cells_and_pin_what_the_command_says(page: Any, explorer: 
     rows = {row.split("\t")[0]: row.split("\t")[1:] for row in table.inner_text().split("\n") if "\t" in row}
     assert rows["Verdict"] == ["distinguishes", "blind"]
     assert [each["verdict"] for each in found] == ["distinguishes", "blind"]
-    for title, name in (
-        ("P(tells apart)", "distinguish"),
-        ("Margin", "margin"),
-        ("Significant bits", "bits"),
-    ):
+    for title, name in (("P(tells apart)", "distinguish"), ("Margin", "margin"), ("Significant bits", "bits")):
         for shown, each in zip(rows[title], found, strict=True):
             plain = shown.replace("×10", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
             assert float(plain) == pytest.approx(each[name], rel=1e-3, abs=0)

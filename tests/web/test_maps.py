@@ -18,13 +18,7 @@ from separatrix.constructions.lengths import admissible
 from separatrix.core.parameters.ranges import read_counted
 from separatrix.mechanisms import MECHANISMS
 from separatrix.pages.bundle import read_ramps
-from separatrix.pages.maps.scales import (
-    DIVERGING,
-    SEQUENTIAL,
-    coloured_values,
-    panel_title,
-    quantity_levels,
-)
+from separatrix.pages.maps.scales import DIVERGING, SEQUENTIAL, coloured_values, panel_title, quantity_levels
 
 CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
 Cells = dict[tuple[int, str], np.ndarray[Any, Any]]

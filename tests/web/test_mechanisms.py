@@ -104,18 +104,13 @@ def test_the_atlas_goes_on_while_others_are_answered(explorer: Explorer) -> None
         ("/atlas/table?--sort=spik", ["atlas", "--sort", "spik"]),
         ("/atlas/verdicts?--sort=os:system", ["atlas", "--sort", "os:system"]),
         ("/atlas?--mechanisms=softmax&--sort=os:system", ["atlas", "--sort", "os:system"]),
-        (
-            "/atlas/table?--constructions=plain&--sort=spike",
-            ["atlas", "--constructions", "plain", "--sort", "spike"],
-        ),
+        ("/atlas/table?--constructions=plain&--sort=spike", ["atlas", "--constructions", "plain", "--sort", "spike"]),
         ("/atlas/verdicts?--mechanisms=sofmax", ["atlas", "--mechanisms", "sofmax"]),
         ("/mechanism/softmax?--scale=2", ["assess", "softmax", "--scale", "2"]),
         ("/assess/softmax?--against=liner", ["assess", "softmax", "--against", "liner"]),
     ],
 )
-def test_what_is_wrong_is_said_as_the_command_says_it(
-    explorer: Explorer, path: str, words: list[str]
-) -> None:
+def test_what_is_wrong_is_said_as_the_command_says_it(explorer: Explorer, path: str, words: list[str]) -> None:
     said = run(*words).stderr.rpartition("separatrix: ")[2].split()
     assert said == explorer.refusal(path)["error"].split()
 

@@ -104,11 +104,7 @@ def test_files_of_a_map_are_those_of_the_command(explorer: Explorer, tmp_path: P
         ("/verdict/spike/sofmax", ["verdict", "spike", "sofmax"], None),
         ("/verdict/spike/softmax?q=1", ["verdict", "spike", "softmax", "q=1"], None),
         ("/map/spike/softmax?a1=1:2:3", ["map", "spike", "softmax", "a1=1:2:3"], None),
-        (
-            "/map/spike/softmax?a1=2:1:3&n=1e3:1e4:2",
-            ["map", "spike", "softmax", "a1=2:1:3", "n=1e3:1e4:2"],
-            "a1",
-        ),
+        ("/map/spike/softmax?a1=2:1:3&n=1e3:1e4:2", ["map", "spike", "softmax", "a1=2:1:3", "n=1e3:1e4:2"], "a1"),
         ("/boundary/spike/softmax?a1=1", ["boundary", "spike", "softmax", "a1=1"], None),
     ],
 )
@@ -120,12 +116,8 @@ def test_errors_are_in_the_words_of_the_command_line(
     assert field is None or said["field"] == field
 
 
-@pytest.mark.parametrize(
-    "name", ["os:system", "mine.py:attend", "mine:attend", "os:system:x=1", "softmax:os:system"]
-)
-@pytest.mark.parametrize(
-    "path", ["verdict/spike/{}", "map/spike/{}?a1=1:2:2&n=1e3:1e4:2", "boundary/spike/{}?a1=1:2"]
-)
+@pytest.mark.parametrize("name", ["os:system", "mine.py:attend", "mine:attend", "os:system:x=1", "softmax:os:system"])
+@pytest.mark.parametrize("path", ["verdict/spike/{}", "map/spike/{}?a1=1:2:2&n=1e3:1e4:2", "boundary/spike/{}?a1=1:2"])
 def test_a_page_cannot_name_code(explorer: Explorer, path: str, name: str) -> None:
     said = explorer.refusal(f"/{path.format(name)}")["error"]
     assert "registered" in said or "more than a mechanism" in said
@@ -145,8 +137,7 @@ def test_ones_own_is_asked_by_the_name_it_was_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["a1=0.5:1.5:100000&n=1e3:1e9:10000:log", "a1=0.5:1.5:1e9&n=1e3:1e9:2", "a1=1:2:600&n=1e3:1e4:600:log"],
+    "words", ["a1=0.5:1.5:100000&n=1e3:1e9:10000:log", "a1=0.5:1.5:1e9&n=1e3:1e9:2", "a1=1:2:600&n=1e3:1e4:600:log"]
 )
 def test_too_large_a_map_is_refused_and_not_tried(explorer: Explorer, words: str) -> None:
     assert "more than" in explorer.refusal(f"/map/spike/softmax?{words}")["error"]

@@ -56,11 +56,7 @@ def test_n_is_moved_to_where_it_may_be(explorer: Explorer) -> None:
         ("/see/spike/softmax?n=many", "n=many", "n"),
         ("/see/spike/softmax?q=1", "q", None),
         ("/see/spike/softmax?--seed=-1", "--seed=-1 is not a whole number", "--seed"),
-        (
-            "/see/spike/softmax?--seed=99999999999999999999",
-            "seed=99999999999999999999 is out of range",
-            "seed",
-        ),
+        ("/see/spike/softmax?--seed=99999999999999999999", "seed=99999999999999999999 is out of range", "seed"),
         ("/see/spike/softmax?--engine=exact", "--engine is no option here", "--engine"),
         ("/see/spike/softmax?m=1e6", "m=1,000,000 is more neurons than a picture has", "m"),
         ("/see/spike/retention?n=1e6", "retention needs every token", "n"),

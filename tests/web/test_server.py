@@ -40,9 +40,7 @@ def asked(found: ExplorerProcess, path: str, accept: str, times: int) -> Iterato
     """Requests that nobody reads the answers of."""
     lines = [socket.create_connection(("127.0.0.1", found.port), timeout=20) for _ in range(times)]
     for number, line in enumerate(lines):
-        line.sendall(
-            f"GET {path}&--seed={number} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n\r\n".encode()
-        )
+        line.sendall(f"GET {path}&--seed={number} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n\r\n".encode())
     found.wait_until_computing()
     try:
         yield lines
@@ -54,11 +52,7 @@ def asked(found: ExplorerProcess, path: str, accept: str, times: int) -> Iterato
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("ending", "accept"),
-    [
-        ((signal.SIGINT,), JSON),
-        ((signal.SIGTERM,), LINES),
-        ((signal.SIGINT, signal.SIGINT), LINES),
-    ],
+    [((signal.SIGINT,), JSON), ((signal.SIGTERM,), LINES), ((signal.SIGINT, signal.SIGINT), LINES)],
 )
 def test_it_ends_quietly_and_soon_whatever_it_computes(
     tmp_path: Path, ending: tuple[signal.Signals, ...], accept: str
@@ -167,11 +161,7 @@ def test_it_can_be_ended_before_it_answers(tmp_path: Path) -> None:
 
 def test_all_views_are_one_page(explorer: Explorer) -> None:
     page = explorer.send("/").body
-    for path in (
-        "/map/spike/softmax,linear?a1=0.5:1.5:64&n=1e3:1e6:64:log",
-        "/atlas",
-        "/assess/power:beta=4",
-    ):
+    for path in ("/map/spike/softmax,linear?a1=0.5:1.5:64&n=1e3:1e6:64:log", "/atlas", "/assess/power:beta=4"):
         assert explorer.send(path).body == page
     assert explorer.send("/elsewhere").status == 404
 

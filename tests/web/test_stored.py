@@ -72,9 +72,7 @@ def test_sweeps_are_those_that_are_listed(shown: Explorer, folder: Path) -> None
 @pytest.mark.parametrize(
     "words", [(), ("mechanism=softmax", "n=1e3:1e6"), ("verdict=blind", "--sweep", "1"), ("seed=1",)]
 )
-def test_a_page_of_cells_is_what_results_prints(
-    shown: Explorer, folder: Path, words: tuple[str, ...]
-) -> None:
+def test_a_page_of_cells_is_what_results_prints(shown: Explorer, folder: Path, words: tuple[str, ...]) -> None:
     query = "&".join(words).replace("--sweep&", "--sweep=")
     found = shown.get(f"/results?{query}&--limit=1000".replace("?&", "?"))
     assert found["next"] is None
@@ -125,9 +123,7 @@ def test_figures_have_the_cells_of_the_sweep(shown: Explorer, folder: Path) -> N
     curves = shown.get("/results/figures?--sweep=1")["curves"]
     (curve,) = [each for each in curves if each["part"] == "n"]
     drawn = {
-        (line["mechanism"], round(x)): p
-        for line in curve["lines"]
-        for x, p in zip(line["x"], line["p"], strict=True)
+        (line["mechanism"], round(x)): p for line in curve["lines"] for x, p in zip(line["x"], line["p"], strict=True)
     }
     assert drawn == wanted
     assert (curve["x"], curve["log"]) == ("n", True)
@@ -206,13 +202,7 @@ def test_where_no_sweep_is_intact_it_is_not_said_that_none_is_stored(folder: Pat
 
 def test_looking_changes_nothing(shown: Explorer, folder: Path) -> None:
     before = digest(folder)
-    for path in (
-        "/store",
-        "/results?--sweep=1",
-        "/results/counts",
-        "/results/figures?--sweep=2",
-        "/compare/1/2",
-    ):
+    for path in ("/store", "/results?--sweep=1", "/results/counts", "/results/figures?--sweep=2", "/compare/1/2"):
         shown.get(path)
     assert digest(folder) == before
     assert sorted(each.name for each in folder.iterdir()) == ["results.db"]

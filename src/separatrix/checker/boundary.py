@@ -147,19 +147,14 @@ def _above(probabilities: FiringProbabilities, level: Fraction) -> bool | None:
 
 
 def _statement(
-    question: CertifiedQuestion,
-    at: str,
-    crossings: list[StatedCrossing],
-    probabilities: list[FiringProbabilities],
+    question: CertifiedQuestion, at: str, crossings: list[StatedCrossing], probabilities: list[FiringProbabilities]
 ) -> tuple[str, ...]:
     """Return the verified statement in sentences."""
     ends = [end.document for crossing in crossings for end in (crossing.lo, crossing.hi)]
     sentences = []
     for i, crossing in enumerate(crossings):
         lo, hi = (words(question.following(end.document)) for end in (crossing.lo, crossing.hi))
-        p_lo, p_hi = (
-            with_rounding_mark(p.distinguish, ", rounded") for p in probabilities[2 * i : 2 * i + 2]
-        )
+        p_lo, p_hi = (with_rounding_mark(p.distinguish, ", rounded") for p in probabilities[2 * i : 2 * i + 2])
         below, above = ("below", "above") if crossing.rises else ("above", "below")
         verb = "rises" if crossing.rises else "falls"
         sentences.append(

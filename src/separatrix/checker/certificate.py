@@ -8,16 +8,7 @@ from typing import Any
 
 from separatrix.checker import constructions
 from separatrix.checker.constructions import SpikeModel, ThresholdKey
-from separatrix.checker.document import (
-    MOST_DIGITS,
-    Malformed,
-    entries,
-    exact,
-    fields,
-    integer,
-    probability,
-    word,
-)
+from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, probability, word
 from separatrix.checker.kernels import Kernel, PowerKernel, SoftmaxKernel, TaylorKernel
 from separatrix.core.errors import UsageError
 
@@ -156,9 +147,7 @@ def _spike_weights(value: object, model: SpikeModel) -> dict[tuple[int, str], tu
         body = fields(entry, "a spike weight", ("label", "row", "enclosure"))
         label = integer(body["label"], "the label of a spike weight", 0, 1)
         row = word(body["row"], "the row of a spike weight", model.rows[label])
-        low, high = (
-            exact(end, "an end of an enclosure") for end in entries(body["enclosure"], "an enclosure", 2)
-        )
+        low, high = (exact(end, "an end of an enclosure") for end in entries(body["enclosure"], "an enclosure", 2))
         weights[label, row] = (low, high)
     _require(len(weights) == len(expected_keys), "spike_weights lists a row twice")
     return weights
@@ -176,13 +165,9 @@ def _thresholds(value: object, model: SpikeModel) -> dict[ThresholdKey, int]:
         )
         row = word(body["row"], "the row of a threshold", model.rows[label])
         key = (label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1))
-        _require(
-            key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}"
-        )
+        _require(key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}")
         _require(key not in thresholds, f"thresholds lists {describe_threshold(key)} twice")
-        thresholds[key] = integer(
-            body["least"], f"the least count of {describe_threshold(key)}", 0, model.blocks + 1
-        )
+        thresholds[key] = integer(body["least"], f"the least count of {describe_threshold(key)}", 0, model.blocks + 1)
     return thresholds
 
 

@@ -87,11 +87,7 @@ def _check_weights(certificate: Certificate, findings: Findings) -> None:
     for (label, row), (low, high) in certificate.spike_weights.items():
         subject = f"the enclosure of the spike's weight in D{label}, row {row},"
         above = sign(certificate.kernel, certificate.model.weight_excess(label, row, low))
-        below = (
-            above
-            if low == high
-            else sign(certificate.kernel, certificate.model.weight_excess(label, row, high))
-        )
+        below = above if low == high else sign(certificate.kernel, certificate.model.weight_excess(label, row, high))
         if high - low > WIDEST:
             findings.note(False, f"{subject} being wider than 1e-20,")
         # f - low >= 0 >= f - high; ends are allowed, since a rational weight is given as both ends.
@@ -126,9 +122,7 @@ def _check_probabilities(certificate: Certificate, findings: Findings) -> Firing
     for name, number in certificate.network.items():
         findings.note(_is_rounded(number, getattr(computed, name)), f"network {name}")
     verdict = _verdict(computed.distinguish, computed.fire_d1, certificate.delta)
-    findings.note(
-        None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}"
-    )
+    findings.note(None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}")
     return computed
 
 

@@ -86,9 +86,7 @@ class SpikeModel:
         if row.own_block is not None:
             terms.append((self.size * (self.b * own_sign + common_part), row.own_block))
             other_blocks, plus = other_blocks - 1, plus - (own_sign > 0)
-        terms.append(
-            (self.size * (self.b * (2 * plus - other_blocks) + other_blocks * common_part), row.ordinary)
-        )
+        terms.append((self.size * (self.b * (2 * plus - other_blocks) + other_blocks * common_part), row.ordinary))
         return terms
 
     def weight_excess(self, label: int, name: str, limit: Fraction) -> list[Term]:
@@ -153,9 +151,7 @@ def cross(
     """Return attention of queries with row sum r_Q to the keys of `spike`, with X = 11ᵀ."""
 
     def rows(first: Fraction) -> dict[str, QueryLogits]:
-        spike_logit, ordinary = (
-            Logit(r_Q * Token(x, 0, b, c).total, Fraction(n)) for x in (first, Fraction(0))
-        )
+        spike_logit, ordinary = (Logit(r_Q * Token(x, 0, b, c).total, Fraction(n)) for x in (first, Fraction(0)))
         return {"query": QueryLogits(spike_logit, ordinary, ordinary)}
 
     return SpikeModel(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))

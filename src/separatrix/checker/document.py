@@ -101,9 +101,7 @@ def fields(value: object, place: str, names: Collection[str]) -> dict[str, Any]:
             raise Malformed(f"{place} lacks the field {name}")
     for name in value:
         if name not in names:
-            quoted_name = (
-                name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "with an odd name"
-            )
+            quoted_name = name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "with an odd name"
             raise Malformed(f"{place} has the unknown field {quoted_name}")
     return value
 

@@ -88,9 +88,7 @@ class TaylorKernel(Kernel):
         # For k different multiples the first k sums vanish only if all factors do (Vandermonde), so further
         # ones need not be examined.
         degrees = range(min(self.order + 1, len(terms)))
-        return one_logarithm and all(
-            sum(factor * logit.times**i for factor, logit in terms) == 0 for i in degrees
-        )
+        return one_logarithm and all(sum(factor * logit.times**i for factor, logit in terms) == 0 for i in degrees)
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
         value, total = logit.enclose(at), at.rational(1)

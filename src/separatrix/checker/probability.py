@@ -41,9 +41,7 @@ def probabilities(model: SpikeModel, least: Mapping[ThresholdKey, int], m: int) 
 
 def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
     """Return P(fires on D0), P(fires on D1), P(fires on D1 only) from the least firing counts."""
-    spans = {
-        (label, signs): _count_ranges(model, least, label, signs) for label in (0, 1) for signs in TRIPLES
-    }
+    spans = {(label, signs): _count_ranges(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
     # Whether a row fires changes at these counts only, so binomial sums are needed at them alone.
     points = {end for label_ranges in spans.values() for span in label_ranges for end in span}
     below = binomial_sums(model.blocks, points)
@@ -60,9 +58,7 @@ def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fracti
     return Fraction(totals[0], states), Fraction(totals[1], states), Fraction(totals[2], states)
 
 
-def _count_ranges(
-    model: SpikeModel, least: Mapping[ThresholdKey, int], label: int, signs: Signs
-) -> list[CountRange]:
+def _count_ranges(model: SpikeModel, least: Mapping[ThresholdKey, int], label: int, signs: Signs) -> list[CountRange]:
     """Return the counts at which each row exists and fires.
 
     A row in a + block needs at least one + block; a row in a - block needs at least one - block.

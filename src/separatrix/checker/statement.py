@@ -54,8 +54,7 @@ def verdict_statement(document: Mapping[str, Any], probabilities: FiringProbabil
         "partial": f"more than {delta} and less than 1 - {delta}",
     }
     return (
-        f"{mechanism_words(document['mechanism'])} on {document['construction']} "
-        f"with {words(document['parameters'])}.",
+        f"{mechanism_words(document['mechanism'])} on {document['construction']} with {words(document['parameters'])}.",
         scoring(document["mechanism"]),
         meaning(document["construction"], document["parameters"].get("form")),
         f"{P} = {chance}, {reasons[verdict]}: {verdict} at delta {delta}.",

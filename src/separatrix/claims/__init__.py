@@ -26,9 +26,7 @@ from separatrix.core.parameters import require_known
 from separatrix.core.registry import modules
 
 _VALUES = [value for module in modules(sys.modules[__name__]) for value in vars(module).values()]
-CLAIMS = tuple(
-    sorted((value for value in _VALUES if isinstance(value, Claim)), key=lambda claim: claim.order)
-)
+CLAIMS = tuple(sorted((value for value in _VALUES if isinstance(value, Claim)), key=lambda claim: claim.order))
 """Every claim, in the order of docs/theory.md."""
 
 

@@ -138,9 +138,7 @@ class Points(list[Point]):
         bad = sum(not point.holds for point in self)
         if bad or not self:
             summary = f"{bad} of {len(self)} points fail: {summary}"
-        return Finding(
-            ClaimStatus.FAILS if bad or not self else ClaimStatus.HOLDS, summary, slack, tuple(self)
-        )
+        return Finding(ClaimStatus.FAILS if bad or not self else ClaimStatus.HOLDS, summary, slack, tuple(self))
 
     def conclude_where(self, outside: Sequence[Point], condition: str, summary: str, slack: str) -> Finding:
         """Conclude for these points, which satisfy a condition; `outside` shows whether it is needed."""

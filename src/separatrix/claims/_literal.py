@@ -62,10 +62,7 @@ def unit(
     u = [kernel(score) for score in scores]
     alpha = _sum(u)
     f = [x / alpha for x in u]
-    c = [
-        _sum([weight * x for weight, x in zip(f, column, strict=True)])
-        for column in zip(*values, strict=True)
-    ]
+    c = [_sum([weight * x for weight, x in zip(f, column, strict=True)]) for column in zip(*values, strict=True)]
     return Unit(u, alpha, f, c)
 
 

@@ -51,10 +51,7 @@ def judge_pair(
 
 
 def on_grid(
-    mechanism: Mechanism,
-    parameters: Mapping[str, object],
-    kind: type[Construction] = Spike,
-    **axis: Sequence[object],
+    mechanism: Mechanism, parameters: Mapping[str, object], kind: type[Construction] = Spike, **axis: Sequence[object]
 ) -> ProbabilityGrid:
     """Evaluate the closed engine along one axis; columns that are given together vary together."""
     constants = {name: value for name, value in parameters.items() if name not in axis}
@@ -62,11 +59,7 @@ def on_grid(
 
 
 def crossing(
-    probability: Callable[[list[Fraction]], Array],
-    low: object,
-    high: object,
-    cells: int = 32,
-    rounds: int = 4,
+    probability: Callable[[list[Fraction]], Array], low: object, high: object, cells: int = 32, rounds: int = 4
 ) -> float:
     """Return where `probability` first rises to 1/2, to 1/cells^rounds of the range; or NaN."""
     low_end, high_end = Fraction(str(low)), Fraction(str(high))
@@ -82,9 +75,7 @@ def crossing(
 
 def certified_crossing(construction: str, **parameters: object) -> float:
     """Return the only value at which softmax's P passes 1/2, both ends proved; NaN unless there is one."""
-    crossings = boundary(
-        construction, "softmax", {"m": 12, **parameters}, scan=15, tolerance="1e-9"
-    ).crossings
+    crossings = boundary(construction, "softmax", {"m": 12, **parameters}, scan=15, tolerance="1e-9").crossings
     return crossings[0].middle if len(crossings) == 1 and crossings[0].is_certified else math.nan
 
 

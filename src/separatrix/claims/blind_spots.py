@@ -62,9 +62,7 @@ def equal_rows() -> Finding:
 
 def equal_queries_point(mechanism: str, n: int, factor: str) -> Point:
     """Check that both labels provably get the same row."""
-    is_equal = proved_outputs(
-        example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)
-    ).has_equal_rows
+    is_equal = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).has_equal_rows
     return Point({"mechanism": mechanism, "n": n, "factor": factor}, is_equal, equal_rows=is_equal)
 
 

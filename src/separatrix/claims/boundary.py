@@ -12,15 +12,7 @@ from flint import arb
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import BASE, DELTA, Array, Finding, Point, Points, Setting, claim
-from separatrix.claims._tools import (
-    crossing,
-    first_settled,
-    limit_in_log,
-    on_grid,
-    relative_error,
-    short,
-    spike,
-)
+from separatrix.claims._tools import crossing, first_settled, limit_in_log, on_grid, relative_error, short, spike
 from separatrix.claims.units import attention_weights
 from separatrix.constructions import Construction
 from separatrix.constructions.cross import Cross

@@ -56,9 +56,7 @@ def tuned_point(n: int, d: int, m: int) -> Point:
     levels = [[level(a, n, d, triple, plus) for a in (A0, A1)] for triple, plus in states]
     chances = [Fraction(math.comb(d - 3, plus), 2**d) for _, plus in states]
     best_tau, _ = best_midpoint(setting)
-    best_outcome, usual_outcome = (
-        certified.solve(spike(setting, **tau), Linear()) for tau in ({"tau": best_tau}, {})
-    )
+    best_outcome, usual_outcome = (certified.solve(spike(setting, **tau), Linear()) for tau in ({"tau": best_tau}, {}))
     reader = readers("spike", "linear", setting).threshold
     counts = tuple(
         sum(p for p, pair in zip(chances, levels, strict=True) if pair[label] > best_tau) for label in LABELS
@@ -210,10 +208,7 @@ def noise() -> Finding:
     )
 
 
-FORMAT_SETTINGS: tuple[Setting, Setting] = (
-    {**BASE, "n": 1000},
-    {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"},
-)
+FORMAT_SETTINGS: tuple[Setting, Setting] = ({**BASE, "n": 1000}, {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"})
 """At the second the difference is lost in both 16-bit formats at an n that dense tokens reach."""
 MAX_FORMAT_RUN = 40_000
 MAX_CLAIMED_N = 10**40

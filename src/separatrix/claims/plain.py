@@ -54,9 +54,7 @@ def peak_ball(mechanism: ScoreMechanism, n: int) -> arb:
     return arb(spike_weights(mechanism, rational_model(plain(n)), 1)["query"])
 
 
-def large_points(
-    name: str, limit: str, to_ball: Callable[[int], arb], to_float: Callable[[int], float]
-) -> Points:
+def large_points(name: str, limit: str, to_ball: Callable[[int], arb], to_float: Callable[[int], float]) -> Points:
     """Check at large n that a scaled weight, as a ball, is within the limit and equals its closed form."""
     points = Points()
     # At n = 1e18 softmax leaves about 1e-54 to the other tokens: 1 - weight cancels 180 bits.
@@ -100,12 +98,9 @@ def linear_peak() -> Finding:
         error = relative_error(dense.probe(plain(n, spread), Linear(), 1, torch.float64), weight)
         constant = weight * n / math.log(n)
         points.add({"n": n, "spread": spread}, constant <= 12 and error < 1e-12, constant=constant)
-    points += large_points(
-        "constant", "12", lambda n: peak_ball(Linear(), n) * n / arb(n).log(), linear_constant
-    )
+    points += large_points("constant", "12", lambda n: peak_ball(Linear(), n) * n / arb(n).log(), linear_constant)
     return points.conclude(
-        f"linear gives the peak {points.constant.max:.2f} log n / n or less, n = 3 to 1e18, with and "
-        "without spread",
+        f"linear gives the peak {points.constant.max:.2f} log n / n or less, n = 3 to 1e18, with and without spread",
         f"{points.constant.max:.1f} of the 12 allowed",
     )
 
@@ -130,9 +125,7 @@ def linear_reach() -> Finding:
     How far linear follows softmax with m = log2(n/delta), at every n, and with far more sign vectors.
     """
     m = [signs_for(n) for n in PLAIN_SIZES]
-    softmax, linear = (
-        on_grid(unit, {}, Plain, n=[*PLAIN_SIZES], m=m).distinguish for unit in (Softmax(), Linear())
-    )
+    softmax, linear = (on_grid(unit, {}, Plain, n=[*PLAIN_SIZES], m=m).distinguish for unit in (Softmax(), Linear()))
     above = [n for n, p in zip(PLAIN_SIZES, linear, strict=True) if p > 0.5] or [PLAIN_SIZES[0]]
     blind_from, keeps_from = _settles_at(linear <= DELTA), _settles_at(softmax >= 1 - DELTA)
     # P is not monotone in n: how many of n signs make a mean above tau = 1/4 depends on n mod 8.

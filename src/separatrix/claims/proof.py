@@ -114,7 +114,6 @@ def firing_probability() -> Finding:
         holds = share == expected and gap < 1e-6 and neuron.p0 < 1e-6
         points.add({**setting, "n": n}, holds, p1=p1, share_of_triples=str(share), gap=gap, p0=p0)
     return points.conclude(
-        f"p1 is 1/2, 3/8, 1/4 to {points.gap.max:.0e} at blocks of 1e12 tokens, and p0 is "
-        f"{points.p0.max:.0e} or less",
+        f"p1 is 1/2, 3/8, 1/4 to {points.gap.max:.0e} at blocks of 1e12 tokens, and p0 is {points.p0.max:.0e} or less",
         f"p1 off by {points.gap.max:.0e}; p0 {points.p0.max:.0e} or less",
     )

@@ -53,8 +53,7 @@ def rough_separation() -> Finding:
         f"{inside.linear_most.max:.3f} with n no multiple of d-2, unequal blocks, 2 or 3 spikes, noise of "
         "sd up to 0.01; with noise 0.02 and 0.05 softmax has P = "
         f"{outside.softmax[0]:.2f}, {outside.softmax[1]:.2f}",
-        f"intervals end at {inside.softmax_least.min:.3f} and {inside.linear_most.max:.3f}; allowed {HIGH} "
-        f"and {LOW}",
+        f"intervals end at {inside.softmax_least.min:.3f} and {inside.linear_most.max:.3f}; allowed {HIGH} and {LOW}",
     )
 
 

@@ -74,8 +74,7 @@ def pair_point(construction: str, winner: str, loser: str) -> Point:
     engines = winner_verdict.outcome.engine, loser_verdict.outcome.engine
     return Point(
         {"construction": construction, "winner": winner, "loser": loser},
-        separates(winner_verdict.word, loser_verdict.word)
-        and all(engine in EXACT_ENGINES for engine in engines),
+        separates(winner_verdict.word, loser_verdict.word) and all(engine in EXACT_ENGINES for engine in engines),
         winner_p=winner_verdict.outcome.distinguish,
         loser_p=loser_verdict.outcome.distinguish,
         engines=", ".join(engines),

@@ -181,8 +181,7 @@ def linear_ignores_query() -> Finding:
     for setting in SHAPE_SETTINGS:
         tokens = make_spike(setting, form="ones").dense(1, 0, torch.float64)
         spread, control = (
-            float(np.ptp(attention_weights(mechanism, tokens), axis=0).max())
-            for mechanism in (Linear(), Softmax())
+            float(np.ptp(attention_weights(mechanism, tokens), axis=0).max()) for mechanism in (Linear(), Softmax())
         )
         points.add(setting, spread <= MAX_CLOSED_ERROR < control, linear=spread, softmax=control)
     return points.conclude(

@@ -171,8 +171,7 @@ def from_n_point(setting: Setting, delta: float) -> Point:
     # The smaller n is as close as floats can tell the two apart.
     before = n - max(step, n // 10**6)
     is_least = are_hypotheses_sharp(setting, delta) and (
-        inequality_slack(setting, n, delta) >= -1e-12
-        and (before < 3 or inequality_slack(setting, before, delta) < 0)
+        inequality_slack(setting, n, delta) >= -1e-12 and (before < 3 or inequality_slack(setting, before, delta) < 0)
     )
     # A look below n, for the slack only: the theorem says nothing there.
     below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
@@ -201,8 +200,7 @@ def softmax_n_point(setting: Setting, delta: float) -> Point:
 
 
 SEARCHED: tuple[Setting, ...] = tuple(
-    {"a0": "0.3", "a1": "1.2", "b": "0.01", "c": f"0.{hundredths}", "d": 4, "m": 17}
-    for hundredths in range(20, 60)
+    {"a0": "0.3", "a1": "1.2", "b": "0.01", "c": f"0.{hundredths}", "d": 4, "m": 17} for hundredths in range(20, 60)
 )
 """Settings with blocks of two tokens: the least n are small, and one token more or less shows in many."""
 MAX_SEARCHED_N = 500
@@ -220,9 +218,7 @@ def searched_n_point(unit: Unit) -> Point:
     return Point(parameters, wrong == 0, smallest_n=min(expected), largest_n=max(expected), wrong=wrong)
 
 
-def inequality_slack(
-    setting: Setting, n: int, delta: float, units: Collection[Unit] = ("softmax", "linear")
-) -> float:
+def inequality_slack(setting: Setting, n: int, delta: float, units: Collection[Unit] = ("softmax", "linear")) -> float:
     """Return the smallest slack of the inequalities of these units, each as it stands in the theory.
 
     The first two are softmax's, the third is linear attention's; below 0 one fails.
@@ -235,8 +231,7 @@ def inequality_slack(
     linear = (a1 + b + c) / (a1 + b + c + (n - 1) * (b + c))
     slacks = {
         "softmax": min(
-            a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n),
-            room - (a0 + b) * softmax - 2 * b / (n - 1),
+            a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n), room - (a0 + b) * softmax - 2 * b / (n - 1)
         ),
         "linear": room - (a1 + b) * linear - 2 * b / (n - 1),
     }

@@ -183,9 +183,7 @@ def network_point(setting: Setting, mechanism: Mechanism, label: Label) -> Point
         worst = max(worst, abs(float(layers.output) - output), layer_error(layers, network))
     parameters = {**setting, "mechanism": mechanism.name, "label": label}
     holds = wrong_count == 0 and worst <= 1e-10
-    return Point(
-        parameters, holds, fired=fire_count, silent=NETWORK_DRAWS - fire_count, wrong=wrong_count, error=worst
-    )
+    return Point(parameters, holds, fired=fire_count, silent=NETWORK_DRAWS - fire_count, wrong=wrong_count, error=worst)
 
 
 def layer_error(layers: Layers, network: FourLayerNetwork) -> float:

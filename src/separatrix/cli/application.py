@@ -110,9 +110,7 @@ app.add_typer(data.commands, name="data")
 @app.callback(invoke_without_command=True)
 def version(
     context: typer.Context,
-    show: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")
-    ] = False,
+    show: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
 ) -> None:
     """What an attention mechanism can and cannot tell apart."""
     if show:

@@ -42,12 +42,8 @@ def assess(
     mechanism: Annotated[str, typer.Argument(help="A name, or module:attribute of your own.")],
     against: Annotated[str, typer.Option(help="Comma-separated mechanisms to compare with.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Run only the contract, in seconds.")] = False,
-    width: Annotated[
-        int | None, typer.Option(help="Head width that your own mechanism requires.", min=1)
-    ] = None,
-    heads: Annotated[
-        int | None, typer.Option(help="Number of heads that your own mechanism requires.", min=1)
-    ] = None,
+    width: Annotated[int | None, typer.Option(help="Head width that your own mechanism requires.", min=1)] = None,
+    heads: Annotated[int | None, typer.Option(help="Number of heads that your own mechanism requires.", min=1)] = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -226,9 +222,7 @@ def _print_results(out: Console, card: Card) -> None:
         out.print(escape(sentence))
     for row_card in (card, *card.against):
         results = row_card.constructions.items()
-        reasons = {
-            name: result.evidence for name, result in results if isinstance(result, NoConstructionResult)
-        }
+        reasons = {name: result.evidence for name, result in results if isinstance(result, NoConstructionResult)}
         for reason, names in _group_by_message(reasons).items():
             names_text = "any construction" if len(names) == len(results) else ", ".join(names)
             name = escape(row_card.mechanism.spelled)

@@ -28,9 +28,7 @@ def boundary(
     ] = None,
     engine: options.EngineName = "auto",
     scan: Annotated[int | None, typer.Option(help="Number of values that are read first.")] = None,
-    tolerance: Annotated[
-        str | None, typer.Option(help="Width of each interval, relative to its ends.")
-    ] = None,
+    tolerance: Annotated[str | None, typer.Option(help="Width of each interval, relative to its ends.")] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
     draws: options.DrawsOption = 400,
     seed: options.SeedOption = 0,
@@ -57,9 +55,7 @@ def boundary(
 
     construction, mechanism, parameters = options.read_question(boundary, construction, mechanism, words)
     if out is not None and over is None:
-        raise UsageError(
-            "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
-        )
+        raise UsageError("--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json")
     options.require_output(out, "boundary_curve")
     if certificate is not None:
         if over is not None or not engine_named(engine).covers("certified"):

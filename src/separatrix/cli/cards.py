@@ -24,18 +24,14 @@ MAX_NAME_WIDTH = 22
 def atlas(
     context: typer.Context,
     mechanisms: Annotated[
-        str | None,
-        typer.Option(help="Comma-separated names (default: all).", autocompletion=completion.mechanisms),
+        str | None, typer.Option(help="Comma-separated names (default: all).", autocompletion=completion.mechanisms)
     ] = None,
     constructions: Annotated[str | None, typer.Option(help="Comma-separated names (default: all).")] = None,
-    family: Annotated[
-        str | None, typer.Option(help="Only mechanisms of these families: recurrent,sparse.")
-    ] = None,
+    family: Annotated[str | None, typer.Option(help="Only mechanisms of these families: recurrent,sparse.")] = None,
     sort: Annotated[
         str,
         typer.Option(
-            help="family, name, seen (most constructions distinguished first), or a construction (highest P "
-            "first)."
+            help="family, name, seen (most constructions distinguished first), or a construction (highest P first)."
         ),
     ] = "family",
     out: options.Picture = None,
@@ -95,10 +91,7 @@ def _print_atlas(atlas: Atlas) -> None:
             out.print(f"{escape(name):>{width}}{letters}", soft_wrap=True)
     titles = enumerate(atlas.titles.items(), 1)
     print_lines((f"{number:2d} {name}: {title}" for number, (name, title) in titles), "dim")
-    words = (
-        f"[{COLOURS[word]}]{letter}[/] {verdict_name(word)}: {MEANINGS[word]}"
-        for word, letter in LETTERS.items()
-    )
+    words = (f"[{COLOURS[word]}]{letter}[/] {verdict_name(word)}: {MEANINGS[word]}" for word, letter in LETTERS.items())
     out.print("; ".join(words))
     print_lines(f"{letter} {meaning}" for letter, meaning in rescue_legend(atlas).items())
     out.print(f"P is {MARKS_LEGEND}")
@@ -124,9 +117,7 @@ def bench(
     show(result, as_json, lambda: print_costs(console(), result.costs, result.softmax))
 
 
-def print_costs(
-    out: Console, costs: Sequence[CostCurve | Disagreement], softmax: CostCurve | Disagreement
-) -> None:
+def print_costs(out: Console, costs: Sequence[CostCurve | Disagreement], softmax: CostCurve | Disagreement) -> None:
     """Print the two longest lengths of each mechanism, and the mechanisms that get no numbers."""
     from separatrix.analysis.costs.curves import CostCurve, Disagreement
     from separatrix.mechanisms.decoding import STATE

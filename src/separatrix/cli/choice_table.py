@@ -55,9 +55,7 @@ def print_choice(choice: Choice) -> None:
     remedy = choice.describe_remedy([*choice.asked_at])
     rows_without_results = [row for row in fits if not row.has_results]
     _print_group(
-        out,
-        f"{_fit(rows_without_results)}, but no result is known at this length{remedy}",
-        rows_without_results,
+        out, f"{_fit(rows_without_results)}, but no result is known at this length{remedy}", rows_without_results
     )
     open_groups = group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN))
     for names, group in open_groups.items():

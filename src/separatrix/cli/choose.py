@@ -18,8 +18,7 @@ def choose(
         list[str] | None,
         typer.Argument(
             metavar="NAME=VALUE...",
-            help="n, dtype=bfloat16, memory=2GiB, and the sizes of the model: layers=12 heads=12 kv_heads=12 "
-            "width=64.",
+            help="n, dtype=bfloat16, memory=2GiB, and the sizes of the model: layers=12 heads=12 kv_heads=12 width=64.",
         ),
     ] = None,
     must: Annotated[
@@ -27,20 +26,13 @@ def choose(
     ] = "",
     mechanisms: Annotated[
         str | None,
-        typer.Option(
-            help="Comma-separated names (default: one of each class).", autocompletion=completion.mechanisms
-        ),
+        typer.Option(help="Comma-separated names (default: one of each class).", autocompletion=completion.mechanisms),
     ] = None,
     literal: Annotated[
-        bool,
-        typer.Option("--literal", help="Also compute cells that need every token: minutes per mechanism."),
+        bool, typer.Option("--literal", help="Also compute cells that need every token: minutes per mechanism.")
     ] = False,
-    store: Annotated[
-        str | None, typer.Option(help="Store with training runs, for tasks.", metavar="URL")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write .html, .json, .csv, .parquet, .png, .svg or .pdf.")
-    ] = None,
+    store: Annotated[str | None, typer.Option(help="Store with training runs, for tasks.", metavar="URL")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write .html, .json, .csv, .parquet, .png, .svg or .pdf.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which mechanisms still see what, at which cost.

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
     from separatrix.claims import Entry, Ledger, Point
 
-STYLES = {
-    "holds": ("green", "holds"),
-    "holds only where": ("yellow", "only where"),
-    "fails": ("bold red", "FAILS"),
-}
+STYLES = {"holds": ("green", "holds"), "holds only where": ("yellow", "only where"), "fails": ("bold red", "FAILS")}
 """The colour of each status, and its word in the table of the ledger."""
 TAGS = {
     "paper": "stated in the paper's summary",

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(help="Real data sets: which are on this machine, and where to get them.")
 NameArgument = Annotated[str, typer.Argument(help="A data set, for example mnist.")]
 FolderOption = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the data sets (default: SEPARATRIX_DATA, or a folder in your cache)."),
+    Path | None, typer.Option(help="Folder of the data sets (default: SEPARATRIX_DATA, or a folder in your cache).")
 ]
 STATE_STYLES = {"found": "green", "unverified": "yellow", "corrupt": "red", "missing": "dim"}
 

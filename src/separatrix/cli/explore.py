@@ -18,17 +18,12 @@ PORT = 8310
 def explore(
     store: Annotated[
         Secret | None,
-        typer.Option(
-            "--store", parser=secret, metavar="URL", help="Show the sweeps of this store, as they grow."
-        ),
+        typer.Option("--store", parser=secret, metavar="URL", help="Show the sweeps of this store, as they grow."),
     ] = None,
     port: Annotated[int, typer.Option(help="Port on this machine; 0 for any free port.")] = PORT,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
-    ] = True,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")] = True,
     mechanism: Annotated[
-        list[str] | None,
-        typer.Option(help="Add your mechanism, mine:attend or mine.py:attend; may be repeated."),
+        list[str] | None, typer.Option(help="Add your mechanism, mine:attend or mine.py:attend; may be repeated.")
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     allow_others: Annotated[
@@ -45,9 +40,7 @@ def explore(
     from separatrix.core.interrupts import stop_signal
     from separatrix.core.startup import process_context
 
-    process_context(
-        "separatrix.web.preload"
-    )  # the slowest import; runs while the rest is imported and checked
+    process_context("separatrix.web.preload")  # the slowest import; runs while the rest is imported and checked
 
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.web import RunningExplorer

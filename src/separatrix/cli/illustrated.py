@@ -43,11 +43,7 @@ def _token_table(picture: Illustration, label: int, rows: Sequence[TokenRow]) ->
     lines = [[f"D{label} token", *(f" {heading} " for heading in headings(picture))]]
     for row in rows:
         cells = [
-            " … "
-            if math.isnan(value)
-            else f"[{short_number(value)}]"
-            if is_changed
-            else f" {short_number(value)} "
+            " … " if math.isnan(value) else f"[{short_number(value)}]" if is_changed else f" {short_number(value)} "
             for value, is_changed in zip(row.cells, row.changed, strict=True)
         ]
         lines.append([row.tokens, *(cells or [" ⋮ " for _ in picture.columns])])
@@ -105,7 +101,4 @@ def _histogram(readings: list[float], low: float, high: float, width: int) -> st
 def _align(lines: list[list[str]], gap: int = 1) -> list[str]:
     """Pad the cells of each column to the widest one."""
     widths = [max(map(len, column)) + gap for column in zip(*lines, strict=True)]
-    return [
-        "".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    return ["".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

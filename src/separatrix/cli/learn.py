@@ -29,8 +29,7 @@ COLUMNS = ("mechanism", "proved", "witness", "tuned", "median", "rate")
 
 def learn(
     task: Annotated[
-        str | None,
-        typer.Argument(help="The task, for example mqar (`list tasks`).", autocompletion=completion.tasks),
+        str | None, typer.Argument(help="The task, for example mqar (`list tasks`).", autocompletion=completion.tasks)
     ] = None,
     mechanisms: Annotated[
         str | None,
@@ -49,8 +48,7 @@ def learn(
     allow: options.Allow = None,
     device: options.Device = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write a page, for example evidence.html; the default report is always written."),
+        Path | None, typer.Option(help="Write a page, for example evidence.html; the default report is always written.")
     ] = None,
     equal_state: Annotated[
         bool,
@@ -61,10 +59,7 @@ def learn(
     ] = False,
     published: Annotated[
         bool,
-        typer.Option(
-            "--published",
-            help="Measure published numbers again (`list published`): all, or the named ones.",
-        ),
+        typer.Option("--published", help="Measure published numbers again (`list published`): all, or the named ones."),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:

@@ -18,12 +18,7 @@ HEAD = ("task", "mechanism", "median", "floor", "beside it")
 
 
 def run_plan(
-    plan: str,
-    allow: Sequence[str],
-    device: str | None,
-    run_options: Mapping[str, Any],
-    out: Path | None,
-    as_json: bool,
+    plan: str, allow: Sequence[str], device: str | None, run_options: Mapping[str, Any], out: Path | None, as_json: bool
 ) -> None:
     """Run the tables of a plan, write the page, and print the conclusions."""
     from separatrix.analysis.evidence.experiments import learn_plan

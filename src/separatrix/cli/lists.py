@@ -27,12 +27,10 @@ CATALOGS: dict[str, tuple[Callable[[], list[catalog.Row]], Callable[[str], catal
 
 def list_(
     kind: Annotated[
-        str,
-        typer.Argument(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", autocompletion=completion.lists),
+        str, typer.Argument(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", autocompletion=completion.lists)
     ],
     name: Annotated[
-        str | None,
-        typer.Argument(help="Show only this one, in detail.", autocompletion=completion.list_entries),
+        str | None, typer.Argument(help="Show only this one, in detail.", autocompletion=completion.list_entries)
     ] = None,
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
@@ -40,8 +38,7 @@ def list_(
     store: StoreUrl = HERE,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None,
-        typer.Option(help="With one construction: write its picture to this .svg, .png or .pdf file."),
+        Path | None, typer.Option(help="With one construction: write its picture to this .svg, .png or .pdf file.")
     ] = None,
 ) -> None:
     """List the names that other commands take, or show one of them in detail.

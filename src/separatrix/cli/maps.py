@@ -41,8 +41,7 @@ def map_(
     seed: options.SeedOption = 0,
     confidence: options.ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write the map: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json."),
+        Path | None, typer.Option(help="Write the map: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

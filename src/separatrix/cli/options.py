@@ -31,8 +31,7 @@ Words = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
 ]
 AxisWords = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME=VALUE...", help="Parameters, one or two of them as ranges."),
+    list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, one or two of them as ranges.")
 ]
 EngineName = Annotated[
     str, typer.Option(help="auto, certified, closed, grouped or dense.", autocompletion=completion.engines)
@@ -48,12 +47,8 @@ MechanismNames = Annotated[
         autocompletion=completion.mechanisms,
     ),
 ]
-Workers = Annotated[
-    int | None, typer.Option(help="Number of processes on this machine (default: one per core).")
-]
-Scheduler = Annotated[
-    str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
-]
+Workers = Annotated[int | None, typer.Option(help="Number of processes on this machine (default: one per core).")]
+Scheduler = Annotated[str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")]
 Allow = Annotated[
     list[str] | None, typer.Option(help="A mechanism of your own, module:attribute, that the plan may load.")
 ]

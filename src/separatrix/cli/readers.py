@@ -38,9 +38,7 @@ def readers(
     delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(
-            help="Also compute the AUC with Gaussian noise of this sd on every output, in margin units."
-        ),
+        typer.Option(help="Also compute the AUC with Gaussian noise of this sd on every output, in margin units."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
     as_json: options.AsJson = False,

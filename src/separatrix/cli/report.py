@@ -72,9 +72,7 @@ def compare(
     url: options.StoreUrl = options.HERE,
     other_url: Annotated[
         Secret | None,
-        typer.Option(
-            "--other-store", parser=options.secret, metavar="URL", help="The store of OTHER, if another."
-        ),
+        typer.Option("--other-store", parser=options.secret, metavar="URL", help="The store of OTHER, if another."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

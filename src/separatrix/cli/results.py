@@ -38,9 +38,7 @@ def results(
     kind: Annotated[str, typer.Option(help="Kind of work: verdict or training.")] = "verdict",
     limit: Annotated[int | None, typer.Option(help="Maximum number of cells.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    as_parquet: Annotated[
-        bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")
-    ] = False,
+    as_parquet: Annotated[bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")] = False,
     as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Write a file: .csv, .parquet or .json.")] = None,
 ) -> None:
@@ -105,9 +103,9 @@ def _view(selection: Selection, limit: int | None) -> None:
     table = pl.concat(selection.frames(size))
     spreads = {column: selection.spreads[name] for column, name in selection.parameters.items()}
     spreads |= {"seed": selection.seeds} if "seed" in table else {}
-    varying = [
-        name for name, spread in spreads.items() if spread.is_varied or 0 < spread.count < selection.count
-    ][:MAX_COLUMNS]
+    varying = [name for name, spread in spreads.items() if spread.is_varied or 0 < spread.count < selection.count][
+        :MAX_COLUMNS
+    ]
     constant = " ".join(
         f"{plain(name)}={_format(table[name][0])}"
         for name, spread in spreads.items()

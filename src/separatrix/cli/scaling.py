@@ -28,8 +28,7 @@ def scaling(
     mechanisms: Annotated[
         str,
         typer.Argument(
-            help="One mechanism, or several for a table: softmax,linear or all.",
-            autocompletion=completion.mechanisms,
+            help="One mechanism, or several for a table: softmax,linear or all.", autocompletion=completion.mechanisms
         ),
     ],
     words: options.AxisWords = None,

@@ -13,8 +13,7 @@ from separatrix.cli.terminal import console, new_table, print_json
 
 def schema(
     name: Annotated[
-        str | None,
-        typer.Argument(help="Print the schema of this kind of document.", autocompletion=completion.schemas),
+        str | None, typer.Argument(help="Print the schema of this kind of document.", autocompletion=completion.schemas)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,9 +31,7 @@ def schema(
         require_known("schema", name, DOCUMENTS)
         print_json(schema_of(name))
     elif as_json:
-        print_json(
-            [{"name": name, "command": kind.command, "about": kind.about} for name, kind in DOCUMENTS.items()]
-        )
+        print_json([{"name": name, "command": kind.command, "about": kind.about} for name, kind in DOCUMENTS.items()])
     else:
         table = new_table("name", "printed by", "what", gap=1)
         for kind, document in DOCUMENTS.items():

@@ -33,13 +33,10 @@ PROOFS = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not p
 def search(
     x: Annotated[
         str | None,
-        typer.Argument(
-            help="The mechanism that tells the labels apart.", autocompletion=completion.mechanism
-        ),
+        typer.Argument(help="The mechanism that tells the labels apart.", autocompletion=completion.mechanism),
     ] = None,
     y: Annotated[
-        str | None,
-        typer.Argument(help="The mechanism that does not.", autocompletion=completion.mechanism),
+        str | None, typer.Argument(help="The mechanism that does not.", autocompletion=completion.mechanism)
     ] = None,
     budget: Annotated[int, typer.Option(help="Trials, including those of the study file.")] = 300,
     seconds: Annotated[float | None, typer.Option(help="Stop trying after this many seconds.")] = None,

@@ -187,9 +187,7 @@ def _supervise(child: int, reports: int, words: Sequence[str], mask: set[Any]) -
     _end(state, status, signals[0][0] if signals else None, late, words)
 
 
-def _end(
-    state: ChildState, status: int, signal_number: int | None, late: bool, words: Sequence[str]
-) -> NoReturn:
+def _end(state: ChildState, status: int, signal_number: int | None, late: bool, words: Sequence[str]) -> NoReturn:
     code = os.waitstatus_to_exitcode(status)
     if state.code is not None:
         sys.exit(state.code)

@@ -30,23 +30,17 @@ LINE_SECONDS = 30.0
 
 
 def sweep(
-    plan: Annotated[
-        str, typer.Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")
-    ],
+    plan: Annotated[str, typer.Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")],
     store: options.StoreUrl = options.HERE,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count the cells and estimate the time.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the cells and estimate the time.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed cells again.")] = False,
     cell_timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="A cell that takes longer is ended and has failed."),
+        float | None, typer.Option(metavar="SECONDS", help="A cell that takes longer is ended and has failed.")
     ] = None,
     store_timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Give up a store that does not respond for so long."),
+        float, typer.Option(metavar="SECONDS", help="Give up a store that does not respond for so long.")
     ] = 60.0,
     allow: options.Allow = None,
     device: options.Device = None,
@@ -110,11 +104,7 @@ class Bar:
 
     def tell(self, so_far: Progress) -> None:
         """Show the progress of the sweep."""
-        pace = (
-            f"stopping; Ctrl-C again abandons unfinished {self._noun}"
-            if self._is_stopping
-            else self._pace(so_far)
-        )
+        pace = f"stopping; Ctrl-C again abandons unfinished {self._noun}" if self._is_stopping else self._pace(so_far)
         others = _describe_elsewhere(so_far.elsewhere)
         for note in so_far.notes[self._note_count :]:
             print(f"separatrix: {note}", file=sys.stderr, flush=True)
@@ -122,9 +112,7 @@ class Bar:
         failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
         if self._bar is not None:
             text = ", ".join(filter(None, (pace, others)))
-            self._bar.update(
-                self._task, completed=so_far.finished, total=so_far.total, pace=text, failed=failed
-            )
+            self._bar.update(self._task, completed=so_far.finished, total=so_far.total, pace=text, failed=failed)
         elif time.monotonic() - self._last_line > LINE_SECONDS:
             self._last_line = time.monotonic()
             counts = f"{so_far.finished:,} of {so_far.total:,} {self._noun}, {so_far.failed:,} failed"
@@ -174,9 +162,7 @@ def _print_result(plan: Plan, result: Progress) -> None:
     out = console()
     computed_count = result.done + result.refused + result.failed
     word = "[yellow]interrupted[/]" if result.stopped else "[green]finished[/]"
-    out.print(
-        f"[bold]{escape(plan.name)}[/] {word}: {result.finished:,} of {result.total:,} cells are stored"
-    )
+    out.print(f"[bold]{escape(plan.name)}[/] {word}: {result.finished:,} of {result.total:,} cells are stored")
     out.print(f"  {computed_count:,} computed now, {result.kept:,} were stored already")
     for count, line in (
         (result.shared, "{:,} were computed by another sweep meanwhile"),

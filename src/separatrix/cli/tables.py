@@ -74,16 +74,12 @@ def _set_widths(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[No
             column.width, column.overflow = own_width, overflow
 
 
-def _fitted_widths(
-    cells: Sequence[Sequence[RenderableType]], columns: Sequence[Column], room: int
-) -> list[int] | None:
+def _fitted_widths(cells: Sequence[Sequence[RenderableType]], columns: Sequence[Column], room: int) -> list[int] | None:
     """Return column widths that fit into `room`, or None if a number would have to be cut."""
     natural = [max((_width(cell) for cell in column), default=0) for column in cells]
     for limit in UNBROKEN_LENGTHS:
         minimum = [
-            width
-            if column.no_wrap
-            else max((_unbreakable_width(cell, limit) for cell in column_cells), default=0)
+            width if column.no_wrap else max((_unbreakable_width(cell, limit) for cell in column_cells), default=0)
             for width, column, column_cells in zip(natural, columns, cells, strict=True)
         ]
         widths = list(natural)

@@ -29,13 +29,10 @@ def verdict(
     mechanisms: options.MechanismNames,
     words: options.Words = None,
     engine: options.EngineName = "auto",
-    certificate: Annotated[
-        Path | None, typer.Option(help="Write a certificate of the exact answer here.")
-    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of the exact answer here.")] = None,
     delta: options.DeltaOption = "0.01",
     noise: Annotated[
-        str | None,
-        typer.Option(help="Also the AUC under Gaussian noise of this sd, in margin units."),
+        str | None, typer.Option(help="Also the AUC under Gaussian noise of this sd, in margin units.")
     ] = None,
     draws: options.DrawsOption = 400,
     seed: options.SeedOption = 0,
@@ -73,9 +70,7 @@ def verdict(
         if not engine_named(engine).covers("certified"):
             raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
         if len(names) > 1:
-            raise UsageError(
-                f"a certificate is of one mechanism, not of {len(names)}; ask for each by itself"
-            )
+            raise UsageError(f"a certificate is of one mechanism, not of {len(names)}; ask for each by itself")
         engine = "certified"
         require_writable(certificate)
     engine_named(engine).refuse_unused(sampling)

@@ -8,9 +8,7 @@ import typer
 
 
 def worker(
-    address: Annotated[
-        str, typer.Argument(help="Address of the Dask scheduler, for example tcp://host:8786.")
-    ],
+    address: Annotated[str, typer.Argument(help="Address of the Dask scheduler, for example tcp://host:8786.")],
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of worker processes (default: number of cores).")
     ] = None,
@@ -32,12 +30,7 @@ def worker(
     from dask.system import CPU_COUNT
 
     number = workers or CPU_COUNT
-    options = {
-        "--nworkers": number,
-        "--nthreads": 1,
-        "--memory-limit": 1 / number,
-        "--death-timeout": death_timeout,
-    }
+    options = {"--nworkers": number, "--nthreads": 1, "--memory-limit": 1 / number, "--death-timeout": death_timeout}
     words = [word for name, value in options.items() for word in (name, str(value))]
     # -P keeps the current folder off the path: a queue.py in it must not replace Python's own.
     command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", read_address(address), *words]

@@ -17,9 +17,7 @@ from separatrix.constructions._exact import Description, ExactConstruction, Toke
 from separatrix.core.parameters import UsageError, require_known
 from separatrix.core.registry import by_name, find_classes
 
-_classes = sorted(
-    find_classes(sys.modules[__name__], Construction), key=lambda kind: (kind.section, kind.name)
-)
+_classes = sorted(find_classes(sys.modules[__name__], Construction), key=lambda kind: (kind.section, kind.name))
 CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_classes, "constructions")
 """Every construction that a file in this folder defines, by name, in the order of docs/theory.md."""
 

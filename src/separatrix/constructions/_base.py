@@ -230,9 +230,7 @@ class Construction(Parametrised, ABC):
         assert counts is not None
         return tuple(map(int, counts.tolist()))
 
-    def group_signs(
-        self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]
-    ) -> np.ndarray[Any, Any]:
+    def group_signs(self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """For unit-vector values: draw the mean sign of each group, one column per sign vector."""
         raise NotImplementedError
 

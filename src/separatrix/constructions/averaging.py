@@ -5,14 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.constructions._base import Label, amplitude_or_zero
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    TokenGroup,
-    drop_empty,
-)
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, drop_empty
 from separatrix.core.parameters import Constraint, natural
 
 

@@ -44,10 +44,7 @@ def nearest_multiple(n: int, step: int) -> int:
 
 
 def nearest_lengths(
-    kind: type[Construction],
-    first: Mapping[str, object],
-    axes: Sequence[tuple[str, Sequence[Any]]],
-    lengths: Array,
+    kind: type[Construction], first: Mapping[str, object], axes: Sequence[tuple[str, Sequence[Any]]], lengths: Array
 ) -> Array | None:
     """Return the admissible n nearest to `lengths` at every point of a product of axes.
 

@@ -7,15 +7,7 @@ from itertools import product
 from typing import ClassVar
 
 from separatrix.constructions._base import Label, amplitude, amplitude_or_zero, reader_threshold
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    TokenGroup,
-    Vector,
-    unit_vector,
-)
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, Vector, unit_vector
 from separatrix.core.parameters import Constraint, natural
 
 

@@ -104,9 +104,7 @@ class Plain(Construction):
         probe[spike] = 1
         return Tokens(torch.ones(1, 1, dtype=dtype), keys, None, probe, counts)
 
-    def group_signs(
-        self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]
-    ) -> np.ndarray[Any, Any]:
+    def group_signs(self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         # The sum of k random signs is 2 Bin(k, 1/2) - k, so a group of any size takes one draw.
         trials = counts.astype("int64")[:, None]
         mean: np.ndarray[Any, Any] = 2 * rng.binomial(trials, 0.5, (len(counts), columns)) / trials - 1
@@ -127,9 +125,7 @@ class Plain(Construction):
             return None
         base, high = log(values["base"]), values["peak"] * log(values["n"])
         level, peak = 0 * base, high - base
-        flat, spiked = (
-            (QueryRow("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak)
-        )
+        flat, spiked = ((QueryRow("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak))
         zero, unit = 0 * values["n"], 0 * values["n"] + 1
         probe = Probe(zero, (unit, unit))
         off = 0.0

@@ -6,15 +6,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from separatrix.constructions._base import Label, amplitude
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    TokenGroup,
-    Vector,
-    unit_vector,
-)
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, Vector, unit_vector
 from separatrix.core.parameters import Constraint, natural
 
 MAX_KEY_DIGITS = 12

@@ -31,9 +31,7 @@ def reference_defaults(
     return missing
 
 
-def read_completed(
-    kind: type[Construction], values: Mapping[str, object]
-) -> tuple[Construction, dict[str, int | str]]:
+def read_completed(kind: type[Construction], values: Mapping[str, object]) -> tuple[Construction, dict[str, int | str]]:
     """Return the construction for `name=value` pairs, and its parameters from the reference point.
 
     >>> from separatrix.constructions.spike import Spike

@@ -7,13 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import (
-    GROWING_SPIKE,
-    BlockModel,
-    Exchangeable,
-    Label,
-    amplitude_or_zero,
-)
+from separatrix.constructions._base import GROWING_SPIKE, BlockModel, Exchangeable, Label, amplitude_or_zero
 from separatrix.constructions._blocks import EXAMPLE
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Constraint, natural
@@ -46,9 +40,7 @@ class Rough(Spike):
     relations = (
         GROWING_SPIKE,
         Constraint(
-            ("n", "spikes"),
-            lambda p: p.spikes <= p.n,
-            lambda p: f"spikes={p.spikes} do not fit into n={p.n} tokens",
+            ("n", "spikes"), lambda p: p.spikes <= p.n, lambda p: f"spikes={p.spikes} do not fit into n={p.n} tokens"
         ),
     )
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude, amplitude_or_zero
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    TokenGroup,
-    unit_vector,
-)
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, unit_vector
 from separatrix.core.parameters import natural
 
 

@@ -92,9 +92,7 @@ def sufficient_n(
     return step * high
 
 
-def _is_sufficient(
-    setting: Mapping[str, Any], n: int, delta: float | Fraction, units: Collection[Unit]
-) -> bool:
+def _is_sufficient(setting: Mapping[str, Any], n: int, delta: float | Fraction, units: Collection[Unit]) -> bool:
     """Return whether the inequalities hold at n, decided in balls: True is a proof."""
     # n has bit_length bits of its own: with fewer, n - 1 would be rounded to n.
     with ctx.workprec(PRECISION_BITS + n.bit_length()):

@@ -92,9 +92,7 @@ def gradient_of_one_input(mechanism: Mechanism) -> None:
         for i, letter in enumerate("qkv"):
             leaves = Tokens(*(x.detach().clone().requires_grad_(i == j) for j, x in enumerate(inputs)))
             out = attend(*leaves)
-            require_close(
-                out, reference, tolerance, f"the result differs where gradients are required ({case})"
-            )
+            require_close(out, reference, tolerance, f"the result differs where gradients are required ({case})")
             slope = None
             if out.requires_grad:
                 total = (out * random_weights(out)).sum()
@@ -112,9 +110,7 @@ def gradient_of_long_inputs(mechanism: Mechanism) -> None:
             inputs = _draw_smooth(mechanism, causal, length, fit_narrow(mechanism))
             _require_gradient(mechanism, causal, inputs, f", {length} tokens")
         inputs = _draw_smooth(mechanism, causal, LENGTH, fit_shape(mechanism, 1, 1, *WIDE))
-        _require_gradient(
-            mechanism, causal, inputs, f", width {inputs.q.shape[-1]}, {inputs.v.shape[-1]} features"
-        )
+        _require_gradient(mechanism, causal, inputs, f", width {inputs.q.shape[-1]}, {inputs.v.shape[-1]} features")
         shape = fit_shape(mechanism, LARGE_BATCH, MANY_HEADS)
         inputs = _draw_smooth(mechanism, causal, LENGTH, shape)
         _require_gradient(mechanism, causal, inputs, f", batch {LARGE_BATCH}, {shape[1]} heads")
@@ -149,9 +145,7 @@ def draw_for_gradients(
     return narrow, narrow.to(torch.float64), sensitivity
 
 
-def weights_without_ties(
-    mechanism: Mechanism, causal: bool, narrow: Tokens, wide: Tokens, tolerance: float
-) -> Tensor:
+def weights_without_ties(mechanism: Mechanism, causal: bool, narrow: Tokens, wide: Tokens, tolerance: float) -> Tensor:
     """Return weights for `gradients`, 0 for rows whose results in both formats differ.
 
     In such rows rounding decides a choice, as between two nearly equal keys. Neither choice is wrong, but
@@ -194,11 +188,7 @@ def _require_gradient_of_extra(
     def find_gradient(weights: Tensor) -> Tensor:
         leaf = extra.clone().requires_grad_()
         out = attend(leaf)
-        return (
-            torch.autograd.grad((out * weights).sum(), leaf)[0]
-            if out.requires_grad
-            else torch.zeros_like(leaf)
-        )
+        return torch.autograd.grad((out * weights).sum(), leaf)[0] if out.requires_grad else torch.zeros_like(leaf)
 
     # An extra that is not finite, such as a sink of minus infinity, cannot be moved.
     direction = direction * extra.isfinite()
@@ -308,21 +298,15 @@ def linear_in_values(mechanism: Mechanism) -> None:
         second = draw_tokens(length, shape=shape, seed=2).v
         attend = bind_fast(mechanism, causal)
         first_out, second_out = attend(q, k, first), attend(q, k, second)
-        message = (
-            f"the result of 3 v1 - 2 v2 is not 3 times that of v1 minus 2 times that of v2 (causal={causal})"
-        )
+        message = f"the result of 3 v1 - 2 v2 is not 3 times that of v1 minus 2 times that of v2 (causal={causal})"
         actual = attend(q, k, 3 * first - 2 * second)
         require_close(actual, 3 * first_out - 2 * second_out, 2 * tolerance, message)
-        zero_out = attend(
-            q, k, torch.zeros_like(first)
-        )  # not 0 if there is a learned bias, which is no fault
+        zero_out = attend(q, k, torch.zeros_like(first))  # not 0 if there is a learned bias, which is no fault
         small_tolerance = 2 * tolerance * (1 + zero_out.abs().max().item() / SMALL)
         message = f"the result of values of about {SMALL:g} is not {SMALL:g} times that of large ones"
         actual = (attend(q, k, SMALL * first) - zero_out) / SMALL
         require_close(actual, first_out - zero_out, small_tolerance, message)
-        message = (
-            f"the results of values of about {LARGE:g} are combined in another way than those of small ones"
-        )
+        message = f"the results of values of about {LARGE:g} are combined in another way than those of small ones"
         actual = attend(q, k, (LARGE + 1) * first - LARGE * second)
         reference = (LARGE + 1) * first_out - LARGE * second_out
         require_close(actual, reference, 2 * LARGE * tolerance, f"{message} (causal={causal})")
@@ -344,15 +328,12 @@ def _draw_smooth(mechanism: Mechanism, causal: bool, length: int, shape: Shape) 
     inputs, sensitivity = draw_calmest(mechanism, causal, length, shape=shape, order=1)
     if sensitivity > MAX_SENSITIVITY:
         raise Skipped(
-            f"it magnifies rounding {sensitivity:.2g} times in a derivative: "
-            "finite differences are not accurate enough"
+            f"it magnifies rounding {sensitivity:.2g} times in a derivative: finite differences are not accurate enough"
         )
     return inputs
 
 
-def gradients(
-    mechanism: Mechanism, causal: bool, inputs: Tokens, weights: Tensor | None = None
-) -> tuple[Tensor, ...]:
+def gradients(mechanism: Mechanism, causal: bool, inputs: Tokens, weights: Tensor | None = None) -> tuple[Tensor, ...]:
     """Return the gradients of a random combination of the results with respect to q, k and v."""
     leaves = inputs.map(lambda x: x.detach().clone().requires_grad_())
     out = bind_fast(mechanism, causal)(*leaves)
@@ -412,8 +393,7 @@ def _require_slope(
 def _difference_slope(attend: Attend, inputs: Tokens, direction: Tokens) -> Tensor:
     """Return the central difference along a direction."""
     after, before = (
-        attend(*Tokens(*(x + sign * STEP * d for x, d in zip(inputs, direction, strict=True))))
-        for sign in (1, -1)
+        attend(*Tokens(*(x + sign * STEP * d for x, d in zip(inputs, direction, strict=True)))) for sign in (1, -1)
     )
     return (after - before).detach() / (2 * STEP)
 

@@ -147,12 +147,7 @@ def _require_causal_at(mechanism: Mechanism, length: int, cuts: tuple[int, ...],
 
 
 def _require_causal(
-    mechanism: Mechanism,
-    inputs: Tokens,
-    before: Tensor,
-    cuts: tuple[int, ...],
-    tolerance: float,
-    letters: str = "qkvx",
+    mechanism: Mechanism, inputs: Tokens, before: Tensor, cuts: tuple[int, ...], tolerance: float, letters: str = "qkvx"
 ) -> None:
     """Change the tokens from each cut on, one cut per batch element; raise Broken if earlier results change.
 
@@ -172,21 +167,15 @@ def _require_causal(
         reference = call_fast(mechanism, *repeated, causal=True).masked_fill(hidden, 0)
         for i, cut in enumerate(cuts):
             names = ["extras" if x == "x" else x for x in letters if x != "x" or mechanism.extras]
-            change = (
-                f"changing {', '.join(names)} from token {cut} on changed earlier results ({length} tokens)"
-            )
+            change = f"changing {', '.join(names)} from token {cut} on changed earlier results ({length} tokens)"
             try:
                 require_close(actual[i : i + 1], reference[i : i + 1], tolerance, change)
             except Broken as fault:
                 if len(letters) == 1:
-                    raise type(fault)(
-                        f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}"
-                    ) from None
+                    raise type(fault)(f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}") from None
                 for letter in letters:  # name the first input that suffices
                     _require_causal(mechanism, inputs, before, (cut,), tolerance, letter)
-                raise type(fault)(
-                    f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}"
-                ) from None
+                raise type(fault)(f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}") from None
 
 
 def _call_changed(mechanism: Mechanism, inputs: Tokens, changed: Tensor, letters: str) -> Tensor:
@@ -223,9 +212,7 @@ def _explain_leak(mechanism: Mechanism, inputs: Tokens, tolerance: float) -> str
     sees = ((changes - usual).abs().amax((1, 3)) > limit).T.triu(1)  # (token, later token)
     leaks = [Leak(int(i), int(j)) for i, j in sees.nonzero()]
     if not leaks:
-        return (
-            f"results depend on later tokens, though not among the first {length}: check the ends of blocks"
-        )
+        return f"results depend on later tokens, though not among the first {length}: check the ends of blocks"
     if len(leaks) == length * (length - 1) // 2:
         return "every token sees all later ones. No causal mask is applied"
     reach = max(later - token for token, later in leaks)

@@ -97,12 +97,7 @@ def fit_shape(
     mechanism: Mechanism, batch: int = BATCH, heads: int = HEADS, width: int = WIDTH, features: int = FEATURES
 ) -> Shape:
     """Return a shape of tokens, with the sizes that the mechanism requires in place of others."""
-    return (
-        batch,
-        mechanism.fixed_heads or heads,
-        mechanism.fixed_width or width,
-        mechanism.fixed_features or features,
-    )
+    return (batch, mechanism.fixed_heads or heads, mechanism.fixed_width or width, mechanism.fixed_features or features)
 
 
 def fit_narrow(mechanism: Mechanism) -> Shape:
@@ -180,10 +175,7 @@ def draw_trial(
 
 
 def draw_trials(
-    mechanism: Mechanism,
-    lengths: Iterable[int],
-    dtypes: Iterable[torch.dtype],
-    shape: Shape | None = None,
+    mechanism: Mechanism, lengths: Iterable[int], dtypes: Iterable[torch.dtype], shape: Shape | None = None
 ) -> Iterator[tuple[bool, Tokens, float]]:
     """Yield `causal`, tokens and tolerance in every mode; raise Skipped at the end if a case is left out."""
     skipped_case = None
@@ -251,11 +243,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def causal_modes(mechanism: Mechanism) -> tuple[bool, ...]:
     """Return the values of `causal` that a mechanism supports."""
-    return {
-        Causality.EITHER: (False, True),
-        Causality.ALWAYS: (True,),
-        Causality.NEVER: (False,),
-    }[mechanism.causality]
+    return {Causality.EITHER: (False, True), Causality.ALWAYS: (True,), Causality.NEVER: (False,)}[mechanism.causality]
 
 
 def bind_fast(mechanism: Mechanism, causal: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -269,9 +257,7 @@ def rounding_bound(dtype: torch.dtype, slack: float = SLACK) -> float:
     return slack * max(torch.finfo(dtype).eps, torch.finfo(required_precision()).eps)
 
 
-def require_definition(
-    mechanism: Mechanism, causal: bool, inputs: Tokens, tolerance: float, case: str
-) -> None:
+def require_definition(mechanism: Mechanism, causal: bool, inputs: Tokens, tolerance: float, case: str) -> None:
     """Raise Broken unless the fast form agrees with the definition."""
     reference = call_definition(mechanism, *inputs, causal=causal)
     message = f"the fast form differs from the definition ({case}, causal={causal})"
@@ -291,9 +277,7 @@ def require_close(actual: Tensor, reference: Tensor, tolerance: float, message: 
     limit = tolerance * largest_size(reference)
     gap = (actual - reference).abs()
     if gap.max().item() > limit:
-        raise Broken(
-            f"{message}: off by {gap.max().item():.3g}, allowed {limit:.1g}, at {locate_largest(gap)}"
-        )
+        raise Broken(f"{message}: off by {gap.max().item():.3g}, allowed {limit:.1g}, at {locate_largest(gap)}")
 
 
 def largest_size(reference: Tensor) -> float:
@@ -306,9 +290,7 @@ def require_finite(actual: Tensor, message: str) -> None:
     bad = ~actual.isfinite()
     if bad.any():
         place = locate_largest(bad.double())
-        raise NotFinite(
-            f"{message}: {int(bad.sum())} of {bad.numel()} numbers are not finite, the first at {place}"
-        )
+        raise NotFinite(f"{message}: {int(bad.sum())} of {bad.numel()} numbers are not finite, the first at {place}")
 
 
 def locate_largest(size: Tensor) -> str:

@@ -79,9 +79,7 @@ def later_places(mechanism: Mechanism) -> None:
         if _has_no_effect(mechanism, True, few, is_before=True):
             usual = _call_usual(mechanism, True)
             for count in MANY_BEFORE:
-                message = (
-                    f"{count} earlier tokens with keys {key:g} and values 0 change results, a few do not"
-                )
+                message = f"{count} earlier tokens with keys {key:g} and values 0 change results, a few do not"
                 change = _add_keys(count, key, is_before=True)
                 _require_no_effect(mechanism, usual, change, message, is_before=True)
             return
@@ -102,9 +100,7 @@ def more_queries(mechanism: Mechanism) -> None:
 
     try:
         usual = call_rows(0, LENGTH)
-        is_independent = all(
-            observed.alike(call_rows(0, count), usual[..., :count, :]) for count in FEW_QUERIES
-        )
+        is_independent = all(observed.alike(call_rows(0, count), usual[..., :count, :]) for count in FEW_QUERIES)
     except Exception:  # a user's mechanism may refuse fewer queries than keys in any way
         is_independent = False
     if not is_independent:
@@ -137,9 +133,7 @@ def more_coordinates(mechanism: Mechanism) -> None:
                     break
                 is_tested, usual = True, _call_usual(mechanism, causal)
                 for count in MANY_COORDINATES:
-                    message = (
-                        f"{count} additional coordinates of 0 {'before the others ' if is_before else ''}"
-                    )
+                    message = f"{count} additional coordinates of 0 {'before the others ' if is_before else ''}"
                     message = f"{message}change results, a few do not (causal={causal})"
                     change = _add_coordinates(count, is_scaled, is_before)
                     _require_no_effect(mechanism, usual, change, message)
@@ -190,9 +184,7 @@ def more_heads(mechanism: Mechanism) -> None:
             continue
         is_tested = True
         for count in MANY_HEADS:
-            message = (
-                f"the first of {count} heads gives a different result than among 2 or 3 (causal={causal})"
-            )
+            message = f"the first of {count} heads gives a different result than among 2 or 3 (causal={causal})"
             require_close(first_heads[count], usual, rounding_bound(torch.float64), message)
     if not is_tested:
         raise Skipped("its heads depend on their number")
@@ -207,9 +199,7 @@ def skip_unless_custom(mechanism: Mechanism) -> None:
 def _add_keys(count: int, key: float, is_before: bool = False) -> Change:
     """Add tokens with these keys and values of 0."""
     ends = (0, 0, count, 0) if is_before else (0, 0, 0, count)
-    return lambda inputs: Tokens(
-        pad(inputs.q, ends, value=0.5), pad(inputs.k, ends, value=key), pad(inputs.v, ends)
-    )
+    return lambda inputs: Tokens(pad(inputs.q, ends, value=0.5), pad(inputs.k, ends, value=key), pad(inputs.v, ends))
 
 
 def _add_coordinates(count: int, is_scaled: bool, is_before: bool) -> Change:
@@ -241,12 +231,9 @@ def _find_effect_of_position(mechanism: Mechanism, causal: bool, count: int) -> 
     inputs = draw_tokens(shape=fit_shape(mechanism, 1, 2))
     with torch.no_grad():
         first, last = (
-            call_fast(mechanism, *_add_features(count, is_before)(inputs), causal=causal)
-            for is_before in (False, True)
+            call_fast(mechanism, *_add_features(count, is_before)(inputs), causal=causal) for is_before in (False, True)
         )
-    message = (
-        f"{count} additional features of values before others change these, a few do not (causal={causal})"
-    )
+    message = f"{count} additional features of values before others change these, a few do not (causal={causal})"
     tolerance = rounding_bound(inputs.v.dtype)
     try:
         require_close(last[..., count:], first[..., : inputs.v.shape[-1]], tolerance, message)

@@ -47,21 +47,13 @@ SPECIAL_CASES: tuple[SpecialCase, ...] = (
     SpecialCase("power:beta=1", "linear", "the first power is the logit itself"),
     SpecialCase("taylor:order=40", "softmax", "a long Taylor sum is exp", inputs="positive"),
     SpecialCase("softmax:temperature=1/1000000", "hardmax", "temperature 0 keeps the largest logit alone"),
-    SpecialCase(
-        "logn-softmax:scale=0", "softmax:temperature=1000000", "no logits, no preference", tolerance=1e-4
-    ),
-    SpecialCase(
-        "relu", "identity-features:normalised=no", "positive logits stay", BOTH, "positive", is_sum=True
-    ),
+    SpecialCase("logn-softmax:scale=0", "softmax:temperature=1000000", "no logits, no preference", tolerance=1e-4),
+    SpecialCase("relu", "identity-features:normalised=no", "positive logits stay", BOTH, "positive", is_sum=True),
     SpecialCase("identity-features", "linear", "the features are the tokens"),
     SpecialCase("relu-features", "linear", "positive tokens stay as they are", inputs="positive"),
     SpecialCase("based", "taylor:order=2", "the features multiply out to 1 + z + z^2/2"),
-    SpecialCase(
-        "favor:features=16384", "softmax", "random features average to exp", WHOLE, "small", tolerance=0.02
-    ),
-    SpecialCase(
-        "rff:features=16384", "softmax", "random waves average to exp", WHOLE, "small", tolerance=0.02
-    ),
+    SpecialCase("favor:features=16384", "softmax", "random features average to exp", WHOLE, "small", tolerance=0.02),
+    SpecialCase("rff:features=16384", "softmax", "random waves average to exp", WHOLE, "small", tolerance=0.02),
     SpecialCase("topk:k=1", "hardmax", "one key is kept"),
     SpecialCase(f"topk:k={ALL}", "softmax", "every key is kept"),
     SpecialCase("entmax:alpha=2", "sparsemax", "entmax is sparsemax at 2"),
@@ -77,9 +69,7 @@ SPECIAL_CASES: tuple[SpecialCase, ...] = (
     SpecialCase("causal-linear:normalised=yes", "linear", "the running sums are those of linear", PAST),
     SpecialCase("retention:decay=1", PLAIN, "nothing decays", PAST),
     SpecialCase("gla:gate=1", PLAIN, "the gates are open", PAST),
-    SpecialCase(
-        "gla:gate=9/10", "retention:decay=9/10", "a constant gate for every channel is a decay", PAST
-    ),
+    SpecialCase("gla:gate=9/10", "retention:decay=9/10", "a constant gate for every channel is a decay", PAST),
     SpecialCase("ssd:gate=1", PLAIN, "the gate is open", PAST),
     SpecialCase("ssd:gate=9/10", "retention:decay=9/10", "a constant gate is a decay", PAST),
     SpecialCase("gated-delta:gate=1", "delta", "the gate is open", PAST),
@@ -98,16 +88,11 @@ SPECIAL_CASES: tuple[SpecialCase, ...] = (
     ),
     SpecialCase("rwkv7:gate=9/10,rate=0,replacement=0", "gla:gate=9/10", "nothing is taken back", PAST),
     SpecialCase(f"mesanet:gate=1,{STIFF}", PLAIN, "a stiff fit adds up", PAST, factor=1e9, tolerance=1e-6),
-    SpecialCase(
-        f"mesanet:gate=9/10,{STIFF}", "ssd:gate=9/10", "a stiff fit adds up", PAST, factor=1e9, tolerance=1e-6
-    ),
+    SpecialCase(f"mesanet:gate=9/10,{STIFF}", "ssd:gate=9/10", "a stiff fit adds up", PAST, factor=1e9, tolerance=1e-6),
     SpecialCase("log-linear:share=1", "ssd", "near and far weigh the same", PAST),
     SpecialCase("log-linear:gate=1,share=1", PLAIN, "nothing decays, near and far weigh the same", PAST),
     SpecialCase(
-        "multiscale-retention:decay=9/10,normalised=no",
-        "retention:decay=9/10",
-        "one decay, no normalisation",
-        PAST,
+        "multiscale-retention:decay=9/10,normalised=no", "retention:decay=9/10", "one decay, no normalisation", PAST
     ),
     SpecialCase("fox:gate=1", "softmax", "nothing is forgotten", PAST),
     SpecialCase("path:beta=0", "softmax", "no token changes a key", PAST),

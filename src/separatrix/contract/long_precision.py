@@ -58,9 +58,7 @@ def long_in_float32(mechanism: Mechanism) -> None:
     """Long inputs in float32 give the same as in float64, and finite gradients."""
     length = LONG_LENGTHS[-1]
     for causal in causal_modes(mechanism):
-        narrow, tolerance = draw_trial(
-            mechanism, causal, length, dtype=torch.float32, shape=fit_narrow(mechanism)
-        )
+        narrow, tolerance = draw_trial(mechanism, causal, length, dtype=torch.float32, shape=fit_narrow(mechanism))
         message = f"float32 differs from float64 ({length} tokens, causal={causal})"
         with torch.no_grad():
             reference = call_fast(mechanism, *narrow.to(torch.float64), causal=causal)
@@ -85,9 +83,7 @@ def long_in_16_bits(mechanism: Mechanism) -> None:
             inputs = _draw_codes(LENGTHS[-1], shape)
             case = f"{LENGTHS[-1]} tokens, each finding one by its code, causal={causal}"
             # exp(48) overflows float16 unless the maximum is subtracted; `finite_in_16_bits` requires less.
-            is_tested |= _require_close_in_16_bits(
-                mechanism, causal, inputs, case, formats, may_overflow=True
-            )
+            is_tested |= _require_close_in_16_bits(mechanism, causal, inputs, case, formats, may_overflow=True)
     if not is_tested:
         raise Skipped("it magnifies rounding to 16 bits on all long inputs")
 
@@ -96,9 +92,7 @@ def _draw_codes(length: int, shape: Shape) -> Tokens:
     """Draw keys that are the code of each token, and queries that look for one of the tokens so far."""
     batch, heads, width, features = shape
     generator = torch.Generator().manual_seed(11)
-    numbers = torch.stack(
-        [torch.randperm(1 << CODE_WIDTH, generator=generator)[:length] for _ in range(batch * heads)]
-    )
+    numbers = torch.stack([torch.randperm(1 << CODE_WIDTH, generator=generator)[:length] for _ in range(batch * heads)])
     signs = 2.0 * (numbers[..., None] >> torch.arange(CODE_WIDTH) & 1) - 1
     keys = torch.nn.functional.pad(signs, (0, width - CODE_WIDTH)).double()
     keys = keys.reshape(batch, heads, length, width)
@@ -143,9 +137,7 @@ def _require_close_in_16_bits(
     return is_tested
 
 
-def _measure_response(
-    mechanism: Mechanism, causal: bool, inputs: Tokens, reference: Tensor, unit: float
-) -> float:
+def _measure_response(mechanism: Mechanism, causal: bool, inputs: Tokens, reference: Tensor, unit: float) -> float:
     """Return the relative change of results if queries and keys are off by half a unit of rounding."""
     changes = [
         call_fast(mechanism, *perturb(inputs, unit / 2, seed), causal=causal) - reference

@@ -98,9 +98,7 @@ def poisoned_memory(mechanism: Mechanism) -> None:
         usual = call_fast(mechanism, *inputs, causal=causal)
         with _fill_new_memory_with_nan():
             actual = call_fast(mechanism, *inputs, causal=causal)
-        message = (
-            f"uninitialised memory is read ({length} tokens, causal={causal}); use torch.zeros, not empty"
-        )
+        message = f"uninitialised memory is read ({length} tokens, causal={causal}); use torch.zeros, not empty"
         if bool(usual.isfinite().all()):
             require_finite(actual, message)
         # A result that differs from call to call is the fault of `repeatable`.
@@ -132,9 +130,7 @@ def repeatable(mechanism: Mechanism) -> None:
                 x.copy_(other)
             actual = call(mechanism, *reused, causal=causal)
             reference = call(mechanism, *draw_tokens(shape=fit_shape(mechanism), seed=2), causal=causal)
-            message = (
-                f"the {form} remembers the previous numbers of a tensor that was overwritten: {{}} apart"
-            )
+            message = f"the {form} remembers the previous numbers of a tensor that was overwritten: {{}} apart"
             _require_same(actual, reference, message)
         # Longer inputs may take another branch.
         for length in (130, 520):
@@ -176,10 +172,7 @@ def _require_same_generators(before: dict[str, bytes], noun: str, case: str) -> 
 def _generator_states() -> dict[str, bytes]:
     """Return the states of torch's and NumPy's generators; type checkers draw from Python's own."""
     _, keys, *rest = np.random.get_state()
-    return {
-        "torch": torch.get_rng_state().numpy().tobytes(),
-        "numpy": np.asarray(keys).tobytes() + repr(rest).encode(),
-    }
+    return {"torch": torch.get_rng_state().numpy().tobytes(), "numpy": np.asarray(keys).tobytes() + repr(rest).encode()}
 
 
 @check("permutation")
@@ -255,9 +248,7 @@ def finite_signed(mechanism: Mechanism) -> None:
     positive, signed = draw_tokens(shape=shape), draw_tokens(is_signed=True, shape=shape)
     cases = {
         "Gaussian tokens": signed,
-        "Gaussian tokens scaled to logits of 1e4": signed._replace(
-            q=signed.q * (LARGE / _largest_logit(signed))
-        ),
+        "Gaussian tokens scaled to logits of 1e4": signed._replace(q=signed.q * (LARGE / _largest_logit(signed))),
         "logits of -1e4": positive._replace(q=positive.q * (-LARGE / _largest_logit(positive))),
     }
     try:
@@ -265,9 +256,7 @@ def finite_signed(mechanism: Mechanism) -> None:
     except Broken:
         if _has_positive_kernel(mechanism):
             raise
-        raise Skipped(
-            "its kernel is not positive at negative logits, so the scores of a row may add up to 0"
-        ) from None
+        raise Skipped("its kernel is not positive at negative logits, so the scores of a row may add up to 0") from None
 
 
 def _largest_logit(inputs: Tokens) -> float:
@@ -275,9 +264,7 @@ def _largest_logit(inputs: Tokens) -> float:
 
 
 def _require_finite_results(
-    mechanism: Mechanism,
-    cases: dict[str, Tokens],
-    dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32),
+    mechanism: Mechanism, cases: dict[str, Tokens], dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32)
 ) -> None:
     for causal, dtype in product(causal_modes(mechanism), dtypes):
         for case, inputs in cases.items():

@@ -272,9 +272,5 @@ def _measure_change_by_kinks(
     Near a kink, as that of a ReLU, the gradient is that of one side or of the other; neither is wrong.
     """
     size = torch.finfo(torch.bfloat16).eps / 2
-    slopes = (
-        gradients(mechanism, causal, perturb(inputs, size, seed), weights)[i] for seed in range(KINK_SEEDS)
-    )
-    return max(
-        abs((slope * reference).sum().item() / reference.square().sum().item() - 1) for slope in slopes
-    )
+    slopes = (gradients(mechanism, causal, perturb(inputs, size, seed), weights)[i] for seed in range(KINK_SEEDS))
+    return max(abs((slope * reference).sum().item() / reference.square().sum().item() - 1) for slope in slopes)

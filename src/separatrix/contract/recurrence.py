@@ -6,14 +6,7 @@ import torch
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import call_definition, has_random_extras, make_extras
-from separatrix.contract.inputs import (
-    Shape,
-    draw_tokens,
-    draw_trial,
-    fit_narrow,
-    fit_shape,
-    require_close,
-)
+from separatrix.contract.inputs import Shape, draw_tokens, draw_trial, fit_narrow, fit_shape, require_close
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.decoding import bytes_of
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
@@ -41,9 +34,7 @@ def _require_same_results(
     extras = make_extras(mechanism, *inputs)
     reference = call_definition(mechanism, *inputs, causal=True)
     case = f"from the definition ({length} tokens, {dtype})"
-    require_close(
-        mechanism.unrolled(*inputs, **extras), reference, tolerance, f"token by token differs {case}"
-    )
+    require_close(mechanism.unrolled(*inputs, **extras), reference, tolerance, f"token by token differs {case}")
     for chunk in chunk_sizes:
         actual = mechanism.chunked(*inputs, chunk, **extras)[0]
         require_close(actual, reference, tolerance, f"chunks of {chunk} differ {case}")

@@ -164,17 +164,10 @@ def json_schema(kind: Any, title: str = "", description: str = "") -> dict[str, 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
 
-    generated = TypeAdapter[Any](schema_type(kind)).json_schema(
-        schema_generator=WithoutTitles, mode="serialization"
-    )
+    generated = TypeAdapter[Any](schema_type(kind)).json_schema(schema_generator=WithoutTitles, mode="serialization")
     generated.pop("title", None)
     generated.pop("description", None)
-    return {
-        "$schema": DRAFT,
-        "title": title or getattr(kind, "__name__", ""),
-        "description": description,
-        **generated,
-    }
+    return {"$schema": DRAFT, "title": title or getattr(kind, "__name__", ""), "description": description, **generated}
 
 
 def schema_type(annotation: Any) -> Any:

@@ -161,12 +161,8 @@ def describe_failure_briefly(error: BaseException) -> str:
 def user_source_line(error: BaseException) -> str:
     """Return the innermost line of the user's code in a traceback: `line 3 of mine.py: return q @ k`."""
     frames = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
-    user_frames = [
-        frame for frame in frames if not _is_packaged(frame[0]) and not _is_of(frame[0], LIBRARY_FOLDERS)
-    ]
-    package_frames = [
-        frame for frame in frames if _is_packaged(frame[0]) and not _is_of(frame[0], SEPARATRIX)
-    ]
+    user_frames = [frame for frame in frames if not _is_packaged(frame[0]) and not _is_of(frame[0], LIBRARY_FOLDERS)]
+    package_frames = [frame for frame in frames if _is_packaged(frame[0]) and not _is_of(frame[0], SEPARATRIX)]
     if not user_frames + package_frames:
         return ""
     # Without a line of the user, the outermost line of a package: the one that the mechanism itself is in.

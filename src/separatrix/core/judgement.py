@@ -243,9 +243,7 @@ def _bisect(holds: Callable[[float], bool], inside: float, outside: float) -> fl
     return inside
 
 
-def error_margin(
-    best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any], proved: float
-) -> ProofMargin:
+def error_margin(best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any], proved: float) -> ProofMargin:
     """Compare squared errors, as a share of that of the answer 0, of two rules on the same samples.
 
     `best` is the best rule of all and `limit` the best one of the class, whose expected share is `proved`;
@@ -289,17 +287,11 @@ class ReaderClass(Enum):
     EVERY = "every"
 
 
-FIXED_READER = {
-    "distinguishes": Conclusion.CAN,
-    "blind": Conclusion.CANNOT,
-    "saturated": Conclusion.CANNOT,
-}
+FIXED_READER = {"distinguishes": Conclusion.CAN, "blind": Conclusion.CANNOT, "saturated": Conclusion.CANNOT}
 """The conclusion about the fixed reader from its verdict; a verdict that is not listed leaves it open."""
 
 
-def conclude_readers(
-    word: str, *, rows_equal: bool, linear_verified: bool = False
-) -> Mapping[ReaderClass, Conclusion]:
+def conclude_readers(word: str, *, rows_equal: bool, linear_verified: bool = False) -> Mapping[ReaderClass, Conclusion]:
     """Conclude for each class of readers whether one of it tells D0 from D1 at a point.
 
     `word` is the verdict on the fixed reader, `rows_equal` whether D0 and D1 are proved to have equal rows,

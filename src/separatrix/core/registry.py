@@ -21,21 +21,14 @@ Registered = TypeVar("Registered", bound=Named)
 
 def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
     """Import the files of a package, or its folders, except names that begin with an underscore."""
-    for name in sorted(
-        module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg == folders
-    ):
+    for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg == folders):
         if not name.startswith("_"):
             yield import_module(f"{package.__name__}.{name}")
 
 
 def find_classes(package: ModuleType, kind: Registered) -> list[Registered]:
     """Return the concrete subclasses of a kind that the files of a package define."""
-    return [
-        var
-        for module in modules(package)
-        for var in vars(module).values()
-        if _is_defined_in(module, var, kind)
-    ]
+    return [var for module in modules(package) for var in vars(module).values() if _is_defined_in(module, var, kind)]
 
 
 def _is_defined_in(module: ModuleType, value: Any, kind: object) -> bool:

@@ -130,10 +130,7 @@ class Attention(Measured):
         tokens, tail = self.project(x), None
         if self.convolve is not None:
             tokens, tail = self.convolve(tokens, None if cache is None else cache.tail, present)
-        q, k, v = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for part in tokens.split(self.channels, dim=-1)
-        )
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in tokens.split(self.channels, dim=-1))
         q, k = self.query_norm(q), self.key_norm(k)
         if self.rope is not None:
             positions = positions_of(cache, k, present)
@@ -188,17 +185,13 @@ class Attention(Measured):
         if present is not None and (
             not isinstance(present, torch.Tensor) or present.dtype is not torch.bool or present.shape != shape
         ):
-            raise UsageError(
-                f"present must be bool of shape {shape}, batch and tokens, not {describe_value(present)}"
-            )
+            raise UsageError(f"present must be bool of shape {shape}, batch and tokens, not {describe_value(present)}")
         if self.length is not None and x.shape[1] > self.length:
             raise UsageError(f"x has {x.shape[1]} tokens; this layer was made for length={self.length}")
         if cache is None:
             return
         if not self.causal:
-            raise UsageError(
-                "a layer that is not causal has no cache: later tokens change the outputs of earlier ones"
-            )
+            raise UsageError("a layer that is not causal has no cache: later tokens change the outputs of earlier ones")
         if not isinstance(cache, Cache) or cache.lengths.shape != x.shape[:1]:
             raise UsageError(f"cache must be what this layer returned for a batch of {x.shape[0]}")
         if not self._fits(cache):
@@ -281,10 +274,7 @@ def _check(width: Any, heads: Any, key_width: Any, rope: Any, conv: Any, length:
         raise UsageError(f"rope={rope} is no base of rotary positions; write for example rope=10000")
     key, subject = key_width, f"key_width={key_width}"
     if key is None:
-        key, subject = (
-            width // heads,
-            f"width={width} with heads={heads} leaves a head {width // heads}, which",
-        )
+        key, subject = (width // heads, f"width={width} with heads={heads} leaves a head {width // heads}, which")
     if key % 2:
         raise UsageError(f"rotary positions rotate pairs of channels; {subject} is odd")
 

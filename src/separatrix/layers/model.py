@@ -35,14 +35,7 @@ class Block(Measured):
     """
 
     def __init__(
-        self,
-        mechanism: Any,
-        width: int,
-        heads: int,
-        *,
-        mlp: int | None = 4,
-        norm: bool = True,
-        **options: Any,
+        self, mechanism: Any, width: int, heads: int, *, mlp: int | None = 4, norm: bool = True, **options: Any
     ) -> None:
         super().__init__()
         check_natural(width=width, **({} if mlp is None else {"mlp": mlp}))
@@ -50,9 +43,7 @@ class Block(Measured):
         self.attention = Attention(mechanism, width, heads, **options)
         self.mlp_norm = RMSNorm(width) if norm and mlp else nn.Identity()
         self.mlp = (
-            nn.Sequential(nn.Linear(width, mlp * width), nn.GELU(), nn.Linear(mlp * width, width))
-            if mlp
-            else None
+            nn.Sequential(nn.Linear(width, mlp * width), nn.GELU(), nn.Linear(mlp * width, width)) if mlp else None
         )
 
     def forward(
@@ -147,9 +138,7 @@ class Model(Measured):
         if isinstance(self.inputs, nn.Embedding):
             is_symbols = isinstance(x, torch.Tensor) and x.ndim == 2 and x.dtype in (torch.int64, torch.int32)
             if not is_symbols:
-                raise UsageError(
-                    f"x must be symbols, int64 of shape (batch, tokens), not {describe_value(x)}"
-                )
+                raise UsageError(f"x must be symbols, int64 of shape (batch, tokens), not {describe_value(x)}")
             size = self.inputs.num_embeddings
             # On a GPU, an index out of range is a device-side assertion, after which CUDA cannot be used.
             if x.numel() and not bool(((x >= 0) & (x < size)).all()):
@@ -158,9 +147,7 @@ class Model(Measured):
             shape = f"(batch, tokens, {self.inputs.in_features})"
             raise UsageError(f"x must have shape {shape}, not {describe_value(x)}")
         if cache is not None and (not isinstance(cache, Sequence) or len(cache) != len(self.blocks)):
-            raise UsageError(
-                f"cache must be what this model returned, one for each of {len(self.blocks)} blocks"
-            )
+            raise UsageError(f"cache must be what this model returned, one for each of {len(self.blocks)} blocks")
 
     def state_bytes(self, tokens: int) -> int:
         """Return the bytes of the state of all blocks after this many tokens."""

@@ -220,9 +220,7 @@ class Mechanism(Parametrised, ABC):
         """Return tensors as large as the state after `tokens` tokens of the sizes of k and v."""
         raise NotImplementedError(f"{self.name} keeps no state")
 
-    def decoding_memory(
-        self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype
-    ) -> DecodingMemory:
+    def decoding_memory(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> DecodingMemory:
         """Predict the exact memory that decoding the next token of one sequence needs.
 
         Per-token extras count as well, in float32 at least, since models learn them from their tokens.
@@ -243,9 +241,7 @@ class Mechanism(Parametrised, ABC):
         sizes, wide = self.sizes(k, k, v), max(4, dtype.itemsize)
         streams = {"keys": width * dtype.itemsize, "values": features * dtype.itemsize}
         streams |= {extra.name: wide * extra.shape(sizes)[-1] for extra in self.extras if extra.per_token}
-        size = sum(
-            heads * size * len(part) for name, size in streams.items() for part in self.readable(tokens, name)
-        )
+        size = sum(heads * size * len(part) for name, size in streams.items() for part in self.readable(tokens, name))
         return DecodingMemory(size, WINDOW if sum(map(len, self.readable(FAR))) < FAR else CACHE)
 
     def decode(

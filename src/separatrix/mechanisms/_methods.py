@@ -57,9 +57,7 @@ def attention_method(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
                 self.check_lengths(q.shape[-2], k.shape[-2], options)
                 return method(self, q, k, v, options, **arguments, **extras).to(dtype)
 
-        return call_with_positions(
-            self, compute, q, k, v, CallOptions(counts, causal, first, present), extras
-        )
+        return call_with_positions(self, compute, q, k, v, CallOptions(counts, causal, first, present), extras)
 
     # The signature is that of the call, not that of the method.
     del attend.__wrapped__
@@ -87,9 +85,7 @@ def step_method(method: Method) -> Method:
         arguments = {name: extras_t.pop(name) for name in ("present",) if name in extras_t}
         # Extras are checked and filled in as those of a run, so a token becomes a run of one.
         streams = self.token_extras
-        extras = {
-            name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()
-        }
+        extras = {name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()}
         with full_precision(v_t):
             q_t, k_t, v_t = to_common_dtype(q_t, k_t, v_t)
             q, k, v = (x[..., None, :] for x in (q_t, k_t, v_t))
@@ -119,9 +115,7 @@ def fill_extras(
     return filled_extras
 
 
-def zero_absent_extras(
-    mechanism: Mechanism, extras: dict[str, Tensor], present: Tensor | None
-) -> dict[str, Tensor]:
+def zero_absent_extras(mechanism: Mechanism, extras: dict[str, Tensor], present: Tensor | None) -> dict[str, Tensor]:
     """Set per-token extras to 0 where a token is absent: a log gate of 0 is open, a write has no strength."""
     if present is None:
         return extras
@@ -134,9 +128,7 @@ def upcast(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(x.float() if x.dtype.itemsize < 4 else x for x in tensors)
 
 
-def to_common_dtype(
-    q: Tensor, k: Tensor, v: Tensor, accumulate: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
+def to_common_dtype(q: Tensor, k: Tensor, v: Tensor, accumulate: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Convert tokens to one dtype that holds all of theirs, which under autocast differ.
 
     With `accumulate`, it is float32 at least.

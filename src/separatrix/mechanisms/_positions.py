@@ -99,9 +99,7 @@ def check_positions(mechanism: Mechanism, k: Tensor, first: int, present: Tensor
         return
     shape = (k.shape[0], k.shape[-2])
     if not isinstance(present, torch.Tensor) or present.dtype is not torch.bool or present.shape != shape:
-        raise UsageError(
-            f"present must be bool of shape {shape}, batch and keys, not {describe_value(present)}"
-        )
+        raise UsageError(f"present must be bool of shape {shape}, batch and keys, not {describe_value(present)}")
 
 
 def presence_mask(present: Tensor | None, k: Tensor) -> Bool[Tensor, "#batch keys"]:
@@ -117,13 +115,7 @@ def zero_absent(present: Tensor | None, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def call_with_positions(
-    mechanism: Mechanism,
-    attend: Attend,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    options: CallOptions,
-    extras: dict[str, Any],
+    mechanism: Mechanism, attend: Attend, q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]
 ) -> Tensor:
     """Call `attend` with those of `first` and `present` that the mechanism supports, and emulate the others.
 
@@ -151,13 +143,7 @@ def call_with_positions(
 
 
 def _attend_to_present(
-    mechanism: Mechanism,
-    attend: Attend,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    options: CallOptions,
-    extras: dict[str, Any],
+    mechanism: Mechanism, attend: Attend, q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]
 ) -> Tensor:
     """Attend with the present tokens of each batch element alone; absent queries get 0."""
     queries, keys, first, counts = q.shape[-2], k.shape[-2], options.first, options.counts
@@ -181,9 +167,7 @@ def _attend_to_present(
         if not len(positions) or not len(rows):
             continue
         tokens = q[members][..., rows, :], k[members][..., positions, :], v[members][..., positions, :]
-        cut_extras = {
-            name: _cut_extra(mechanism, name, x, sizes, members, positions) for name, x in extras.items()
-        }
+        cut_extras = {name: _cut_extra(mechanism, name, x, sizes, members, positions) for name, x in extras.items()}
         cut_options = CallOptions(
             None if counts is None else counts.expand(k.shape[:-1])[members][..., positions],
             options.causal,

@@ -73,9 +73,7 @@ def concatenate_rows(
     return torch.cat([part(block, _slice(rows, block), *inputs) for block in blocks], dim=-2)
 
 
-def _write_rows(
-    part: Callable[..., Tensor], blocks: Sequence[range], rows: Tensor, *inputs: Tensor | None
-) -> Tensor:
+def _write_rows(part: Callable[..., Tensor], blocks: Sequence[range], rows: Tensor, *inputs: Tensor | None) -> Tensor:
     """Compute all blocks, and write each into one output."""
     block_out = part(blocks[0], _slice(rows, blocks[0]), *inputs)
     out = block_out.new_empty(*block_out.shape[:-2], rows.shape[-2], block_out.shape[-1])
@@ -158,9 +156,7 @@ def _recompute_rows_function() -> Any:
 
     class RecomputeByRows(torch.autograd.Function):
         @staticmethod
-        def forward(
-            ctx: Any, part: Callable[..., Tensor], blocks: Sequence[range], *inputs: Tensor | None
-        ) -> Tensor:
+        def forward(ctx: Any, part: Callable[..., Tensor], blocks: Sequence[range], *inputs: Tensor | None) -> Tensor:
             ctx.part, ctx.blocks = part, blocks
             ctx.set_materialize_grads(False)
             ctx.save_for_backward(*inputs)

@@ -13,8 +13,6 @@ FIRST = "kernels"
 
 def find_mechanisms(package: ModuleType) -> dict[str, type[Mechanism]]:
     """Return every mechanism in the folders of a package, by name; sorted by folder, then by name."""
-    families = sorted(
-        modules(package, folders=True), key=lambda family: family.__name__.split(".")[-1] != FIRST
-    )
+    families = sorted(modules(package, folders=True), key=lambda family: family.__name__.split(".")[-1] != FIRST)
     folders = (sorted(find_classes(family, Mechanism), key=lambda kind: kind.name) for family in families)
     return by_name((mechanism for folder in folders for mechanism in folder), "mechanisms")

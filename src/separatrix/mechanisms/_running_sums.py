@@ -96,9 +96,7 @@ def _read_groups(sums: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor,
     return sums, out
 
 
-def _read_chunks(
-    sums: Tensor, q: Tensor, k: Tensor, v: Tensor, scores: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def _read_chunks(sums: Tensor, q: Tensor, k: Tensor, v: Tensor, scores: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return the sums after the last chunk, and the outputs of all tokens."""
     before, sums = _sums_before(sums, k, v)
     # In place: nothing else reads these scores, whether computed here or given.

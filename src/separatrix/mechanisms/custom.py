@@ -14,24 +14,12 @@ from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import fill_extras
-from separatrix.mechanisms._positions import (
-    CallOptions,
-    Causality,
-    LastQueryMode,
-    call_with_positions,
-    check_request,
-)
+from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode, call_with_positions, check_request
 from separatrix.mechanisms._types import Attended, Counts, Keys, Queries, Values
 from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
 from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result
-from separatrix.mechanisms.signatures import (
-    FLAGS,
-    OPTIONS,
-    declared_extras,
-    said_by,
-    taken_by_name,
-)
+from separatrix.mechanisms.signatures import FLAGS, OPTIONS, declared_extras, said_by, taken_by_name
 from separatrix.mechanisms.weights import held_by, mark
 
 Weights = tuple[tuple[int, int], ...]
@@ -111,8 +99,7 @@ class CustomMechanism(Mechanism):
     def typed(self) -> str:
         """The mechanism as it is named on the command line, `mine:attend:width=64`."""
         words = ",".join(
-            f"{name}={value}"
-            for name, value in {**self.made_with, **self.parameters.non_default_values()}.items()
+            f"{name}={value}" for name, value in {**self.made_with, **self.parameters.non_default_values()}.items()
         )
         return f"{self.name}:{words}" if words else self.name
 
@@ -310,9 +297,7 @@ def wrap(
     return wrapped(attend, name, given, made_with or {})
 
 
-def wrapped(
-    attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
-) -> CustomMechanism:
+def wrapped(attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]) -> CustomMechanism:
     """The mechanism of a callable that is made; a seed in `how` is the one its weights were drawn with."""
     call = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
     attend = ready(attend, name, call)
@@ -369,9 +354,7 @@ def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
     except Exception as error:
         if not sizes:
             return mechanism
-        raise UsageError(
-            f"calling {mechanism.name} with {sizes} failed: it {describe_failure(error)}"
-        ) from None
+        raise UsageError(f"calling {mechanism.name} with {sizes} failed: it {describe_failure(error)}") from None
     return mechanism
 
 
@@ -379,12 +362,7 @@ def _probe(mechanism: CustomMechanism) -> None:
     """Measure the properties in PROBED that a callable does not declare, on a few seeded tokens."""
     probed, flag, declared = type(mechanism), mechanism.flag, mechanism.declared
     # Probing reads these properties itself, so they need values before.
-    usual: dict[str, Any] = {
-        "fixed_width": None,
-        "fixed_features": None,
-        "fixed_heads": None,
-        "linear_in_values": True,
-    }
+    usual: dict[str, Any] = {"fixed_width": None, "fixed_features": None, "fixed_heads": None, "linear_in_values": True}
     usual["causality"] = Causality.EITHER if flag else Causality.NEVER
     for name, value in {**usual, "takes_counts": mechanism.signature_counts, **declared}.items():
         setattr(probed, name, value)
@@ -402,11 +380,7 @@ def _probe(mechanism: CustomMechanism) -> None:
         else:
             probed.flat = False
         sizes = sizes or mechanism._sizes
-        probed.fixed_width, probed.fixed_features, probed.fixed_heads = (
-            sizes.width,
-            sizes.features,
-            sizes.heads,
-        )
+        probed.fixed_width, probed.fixed_features, probed.fixed_heads = (sizes.width, sizes.features, sizes.heads)
         if "causality" not in declared and observed.only_looks_back(bidirectional, sizes):
             probed.causality = Causality.ALWAYS
         elif "causality" not in declared and flag:
@@ -425,9 +399,7 @@ def _probe(mechanism: CustomMechanism) -> None:
             probed.linear_in_values = observed.is_linear_in_values(form, sizes)
 
 
-def _trained(
-    attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
-) -> CustomMechanism:
+def _trained(attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]) -> CustomMechanism:
     made = wrapped(attend, name, how, made_with)
     made.trains = True
     return made

@@ -124,10 +124,7 @@ class NewTokens:
     def lengths(self, past: Past | None) -> Int64[Tensor, " batch"]:
         """Count the tokens that each batch element has read, these included."""
         batch, tokens = self.k.shape[0], self.k.shape[-2]
-        if self.present is None:
-            count = self.k.new_full((batch,), tokens, dtype=torch.long)
-        else:
-            count = self.present.sum(-1)
+        count = self.k.new_full((batch,), tokens, dtype=torch.long) if self.present is None else self.present.sum(-1)
         return count if past is None else past.lengths + count
 
     def all_extras(self, mechanism: Mechanism) -> dict[str, Any]:
@@ -185,9 +182,7 @@ def _append(past: Tensor | None, new: Tensor, cached_count: int) -> Tensor:
     return torch.cat([past, new], dim=-2)
 
 
-def _append_present(
-    past: Tensor | None, cached_count: int, present: Tensor | None, k: Tensor
-) -> Tensor | None:
+def _append_present(past: Tensor | None, cached_count: int, present: Tensor | None, k: Tensor) -> Tensor | None:
     """Return which cached and new tokens are present, or None if all are."""
     if past is None and present is None:
         return None
@@ -197,9 +192,7 @@ def _append_present(
     return torch.cat([before, now], dim=-1)
 
 
-def _drop_unreadable(
-    mechanism: Mechanism, streams: Streams, present: Tensor | None
-) -> tuple[Streams, Tensor | None]:
+def _drop_unreadable(mechanism: Mechanism, streams: Streams, present: Tensor | None) -> tuple[Streams, Tensor | None]:
     """Keep the tokens of each stream that a later query can still read, and their presence."""
     tokens = streams["keys"].shape[-2]
     if present is None:
@@ -208,8 +201,7 @@ def _drop_unreadable(
     positions = [row.nonzero()[:, 0] for row in present]
     indices: dict[str, list[Tensor]] = {
         name: [
-            torch.cat([row[part.start : part.stop] for part in mechanism.readable(len(row), name)])
-            for row in positions
+            torch.cat([row[part.start : part.stop] for part in mechanism.readable(len(row), name)]) for row in positions
         ]
         for name in streams
     }
@@ -223,9 +215,7 @@ def _drop_unreadable(
     for name, tensor in streams.items():
         size = longest[name]
         index = torch.stack([functional.pad(row, (size - len(row), 0)) for row in indices[name]])
-        readable[name] = tensor.gather(
-            -2, index[:, None, :, None].expand(-1, tensor.shape[1], -1, tensor.shape[-1])
-        )
+        readable[name] = tensor.gather(-2, index[:, None, :, None].expand(-1, tensor.shape[1], -1, tensor.shape[-1]))
     counts = torch.tensor([len(row) for row in indices[widest]], device=present.device)
     present = torch.arange(longest[widest], device=present.device) >= longest[widest] - counts[:, None]
     return readable, None if bool(present.all()) else present

@@ -87,7 +87,5 @@ def draw(make: Callable[[], Any], name: str, options: Mapping[str, object]) -> t
         return instance, {**options, "seed": seed}
     # A lazy module draws its weights in its first call.
     if explicit_seed is not None and not is_lazy(instance):
-        raise UsageError(
-            f"{name} draws no random weights when it is created, so seed={seed} has no effect; remove it"
-        )
+        raise UsageError(f"{name} draws no random weights when it is created, so seed={seed} has no effect; remove it")
     return instance, dict(options)

@@ -200,9 +200,7 @@ BETA = Extra(
 INPUT_GATES = replace(BETA, make_module=_module("SigmoidStrength", bias=True))
 """The weight of a token, in MesaNet."""
 
-PATH_BETA = replace(
-    BETA, sample=_uniform(0.0, 2.0), make_module=_module("SigmoidStrength", largest=2.0, bias=True)
-)
+PATH_BETA = replace(BETA, sample=_uniform(0.0, 2.0), make_module=_module("SigmoidStrength", largest=2.0, bias=True))
 """The strength of a token's change of earlier keys, in PaTH: 1 removes a direction, 2 reflects it."""
 
 FACTOR_BETAS = replace(
@@ -299,17 +297,10 @@ REMOVAL = Extra(
     make_module=_module("RemovalScales"),
 )
 """The factor of a key before it removes, in RWKV-7."""
-REPLACEMENT = replace(
-    REMOVAL, name="replacement", compute_default=None, make_module=_module("ReplacementShares")
-)
+REPLACEMENT = replace(REMOVAL, name="replacement", compute_default=None, make_module=_module("ReplacementShares"))
 """The share of the rate that goes into the key that is written, in RWKV-7."""
 RIDGES = replace(
-    REMOVAL,
-    name="ridges",
-    parameter="ridge",
-    compute_default=None,
-    domain=POSITIVE,
-    make_module=_module("Ridges"),
+    REMOVAL, name="ridges", parameter="ridge", compute_default=None, domain=POSITIVE, make_module=_module("Ridges")
 )
 """The regularisation in each channel of the key, in MesaNet."""
 
@@ -335,9 +326,7 @@ KEY_PROJECTION = Extra(
     make_module=_module("Projection"),
 )
 VALUE_PROJECTION = replace(
-    KEY_PROJECTION,
-    name="F",
-    compute_default=lambda mechanism, q, k, v: mechanism.projections(k.shape[-2])[1].to(v),
+    KEY_PROJECTION, name="F", compute_default=lambda mechanism, q, k, v: mechanism.projections(k.shape[-2])[1].to(v)
 )
 """Projections of keys, and of values, to a few summaries, in Linformer."""
 

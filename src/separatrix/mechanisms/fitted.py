@@ -75,9 +75,7 @@ class Fitted:
             found.append("It maps values linearly; the map was measured on single tokens and is undone.")
         return found
 
-    def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
         """Attention, as a mechanism that takes any size would give it."""
         heads = self.sizes.heads
         if self.mixes:
@@ -101,9 +99,7 @@ class Fitted:
             with torch.no_grad():
                 self._wider[least] = next(taken, None)
         if self._wider[least] is None:
-            raise UsageError(
-                f"{self.mechanism.name} takes width {own}, and queries and keys have {least} here"
-            )
+            raise UsageError(f"{self.mechanism.name} takes width {own}, and queries and keys have {least} here")
         return self._wider[least]
 
     def _in_parts(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, causal: bool) -> Tensor:

@@ -67,10 +67,7 @@ def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) 
     """
     shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in (("q", q), ("k", k), ("v", v)))
     kinds = dict.fromkeys(str(x.dtype).removeprefix("torch.") for x in (q, k, v))
-    more = (
-        f"{name} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"{name}={x}"
-        for name, x in options.items()
-    )
+    more = (f"{name} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"{name}={x}" for name, x in options.items())
     return ", ".join([f"called with {shapes}", *kinds, *more])
 
 
@@ -120,6 +117,4 @@ def ready(attend: Any, name: str, how: HowCalled) -> Any:
                 annotate_user_error(error, name, described_call(*tokens, {}), tokens[1].shape[-2])
                 why = why or error
     assert why is not None
-    raise UsageError(
-        f"{name} has weights that its first call makes, and that call failed: it {describe_failure(why)}"
-    )
+    raise UsageError(f"{name} has weights that its first call makes, and that call failed: it {describe_failure(why)}")

@@ -101,9 +101,7 @@ def _find_plugin(name: str) -> Plugin:
     places = {(plugin.module, plugin.attribute): plugin for plugin in _plugins() if plugin.name == name}
     owners = [*(["separatrix itself"] if name in MECHANISMS else []), *map(str, places.values())]
     if len(owners) > 1:
-        raise UsageError(
-            f"{name} is the name of several mechanisms, of {' and of '.join(owners)}; remove one"
-        )
+        raise UsageError(f"{name} is the name of several mechanisms, of {' and of '.join(owners)}; remove one")
     return next(iter(places.values()))
 
 
@@ -190,9 +188,7 @@ def _is_factory(source: Any, parameters: Mapping[str, inspect.Parameter], words:
     kinds = {parameter.kind for parameter in parameters.values()}
     places = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     first = [parameter for parameter in parameters.values() if parameter.kind in places][:3]
-    required = {
-        parameter.name for parameter in parameters.values() if parameter.default is inspect.Parameter.empty
-    }
+    required = {parameter.name for parameter in parameters.values() if parameter.default is inspect.Parameter.empty}
     size_names = {name for size, names in SIZES.items() if size in words for name in names}
     attends = len(first) == 3 and required.issuperset(parameter.name for parameter in first)
     return (
@@ -204,10 +200,7 @@ def _is_factory(source: Any, parameters: Mapping[str, inspect.Parameter], words:
 
 
 def _instantiate(
-    make: Callable[..., Any],
-    name: str,
-    values: Mapping[str, object],
-    parameters: Mapping[str, inspect.Parameter],
+    make: Callable[..., Any], name: str, values: Mapping[str, object], parameters: Mapping[str, inspect.Parameter]
 ) -> Any:
     """Call a user's class or factory; an error names the arguments that are missing, as words to type."""
     empty, single = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -293,13 +286,9 @@ def _import_attribute(module: str, attribute: str, source: str) -> Any:
             value: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.split(".")[0] and error.name != module:
-            raise UsageError(
-                f"{source}: importing {module} needs {error.name}, which is not installed"
-            ) from None
+            raise UsageError(f"{source}: importing {module} needs {error.name}, which is not installed") from None
         near = nearest(module, [*MECHANISMS, *_plugin_names()])
-        raise UsageError(
-            f"{source}: there is no module {module} here and no mechanism of that name{near}"
-        ) from None
+        raise UsageError(f"{source}: there is no module {module} here and no mechanism of that name{near}") from None
     except (Exception, SystemExit) as error:
         raise UsageError(f"{source}: importing {module} fails: {_describe_error(error)}") from None
     for part in attribute.split("."):

@@ -9,15 +9,7 @@ from separatrix.pages.looks import FAINT, PRINTED
 from separatrix.pages.pages import render_page
 from separatrix.pages.paper import hide_frame, paper_style, save_small_png
 from separatrix.pages.standings import standing_text
-from separatrix.pages.verdict_words import (
-    COLOURS,
-    INKS,
-    LETTERS,
-    MARKS_LEGEND,
-    MEANINGS,
-    RESCUES,
-    verdict_name,
-)
+from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, MARKS_LEGEND, MEANINGS, RESCUES, verdict_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,9 +29,7 @@ def draw(atlas: Atlas) -> Figure:
 
     figure = Figure(figsize=size(atlas))
     draw_cells(atlas, figure.subplots())
-    handles = [
-        Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=PRINTED[FAINT]) for word in MEANINGS
-    ]
+    handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=PRINTED[FAINT]) for word in MEANINGS]
     labels = [f"{LETTERS[word]}  {verdict_name(word)}: {meaning}" for word, meaning in MEANINGS.items()]
     figure.legend(handles, labels, loc="outside lower left", ncols=3, fontsize=6.5)
     more = "; ".join(f"{letter}  {meaning}" for letter, meaning in rescue_legend(atlas).items())
@@ -72,9 +62,7 @@ def draw_cells(atlas: Atlas, axes: Axes) -> None:
             ink, middle = INKS[cell.word], y + 0.5
             for at, text, align in ((0.12, cell.letter, "left"), (0.92, cell.p, "right")):
                 weight = "bold" if align == "left" else "normal"
-                axes.text(
-                    x + at, middle, text, ha=align, va="center_baseline", size=6, color=ink, weight=weight
-                )
+                axes.text(x + at, middle, text, ha=align, va="center_baseline", size=6, color=ink, weight=weight)
     for family, regions in atlas.families.items():
         y = places[regions[0].mechanism.spelled]
         color = PRINTED[FAINT]

@@ -85,11 +85,7 @@ def page(choice: Choice) -> str:
 def _legend(choice: Choice) -> list[tuple[str, str, str]]:
     """Return word, letter and meaning of the words that occur, and of every verdict."""
     words = {cell.displayed_word for row in choice.mechanisms for cell in row.sees.values()} | set(VERDICTS)
-    return [
-        (word, CHOICE_LETTERS[word], meaning)
-        for word, meaning in meanings(choice.dtype).items()
-        if word in words
-    ]
+    return [(word, CHOICE_LETTERS[word], meaning) for word, meaning in meanings(choice.dtype).items() if word in words]
 
 
 def _heading(choice: Choice, name: str) -> str:

@@ -24,9 +24,7 @@ class Command:
         return shlex.split(self.line)[1:]
 
 
-def verdict_command(
-    mechanism: str, parameters: Mapping[str, object], prints: str, options: str = ""
-) -> Command:
+def verdict_command(mechanism: str, parameters: Mapping[str, object], prints: str, options: str = "") -> Command:
     """Return `separatrix verdict spike …` at a point.
 
     >>> verdict_command("linear", {"n": 10**18, "a1": Fraction(6, 5)}, "P = 0").line

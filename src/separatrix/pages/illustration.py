@@ -75,9 +75,7 @@ def _draw_tokens(axes: Axes, illustration: Illustration, label: int) -> None:
             # The root keeps small numbers visible beside large ones.
             alpha = 0.45 * math.sqrt(share)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=BLUE, alpha=alpha, edgecolor="none"))
-            style: dict[str, Any] = (
-                {"color": _FAINT} if value == 0 else {"weight": "bold"} if is_changed else {}
-            )
+            style: dict[str, Any] = {"color": _FAINT} if value == 0 else {"weight": "bold"} if is_changed else {}
             text = short_number(value)
             size = 7.5 if len(text) < 6 else 6
             axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", size=size, **style)
@@ -121,9 +119,7 @@ def _draw_weights(axes: Axes, illustration: Illustration, picture: MechanismPict
     # At least three rows, so that the bars of two tokens do not fill the panel.
     axes.set_ylim(max(len(rows[0]), 3), 0)
     axes.set_xlim(0, 1.42 * most)
-    names = [
-        a.tokens if a.tokens == b.tokens else f"{a.tokens}\n{b.tokens}" for a, b in zip(*rows, strict=True)
-    ]
+    names = [a.tokens if a.tokens == b.tokens else f"{a.tokens}\n{b.tokens}" for a, b in zip(*rows, strict=True)]
     _name_tokens(axes, names)
     if axes is not axes.figure.axes[0]:
         axes.set_ylabel("")
@@ -156,9 +152,7 @@ def _draw_neurons(axes: Axes, illustration: Illustration) -> None:
         axes.text(high + 0.06 * (high - low), y, f"{count} fire", size=7.5, va="center", weight=weight)
     axes.set_ylim(len(strips) - 0.5, -0.8)
     axes.set_xlim(low - 0.06 * (high - low), high + 0.34 * (high - low))
-    axes.set_yticks(
-        range(len(strips)), [f"{short_name(picture.mechanism)}, D{label}" for picture, label in strips]
-    )
+    axes.set_yticks(range(len(strips)), [f"{short_name(picture.mechanism)}, D{label}" for picture, label in strips])
     unit = f", in {illustration.unit}" if illustration.unit else ""
     axes.set_xlabel(f"reading of a neuron{unit}; it fires above {short_number(threshold)}")
     axes.grid(visible=False)

@@ -76,9 +76,7 @@ def print_colour(colour: str) -> str:
     return PRINTED.get(colour, colour)
 
 
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
-)
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (*("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),)
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 """The palette of Okabe and Ito, without its yellow, which is too faint on white."""
 DASHES: tuple[tuple[float, ...], ...] = ((), (8, 4), (3, 3), (8, 3, 2, 3), (12, 4), (2, 6))

@@ -86,9 +86,7 @@ def _ledger_parts(entries: Sequence[Entry]) -> Iterator[LedgerPart]:
         members = [entry for entry in entries if entry.claim.section == section]
         has_failure = any(entry.finding.status is ClaimStatus.FAILS for entry in members)
         title = f"{section}. {SECTIONS.get(section, 'Others')}"
-        yield LedgerPart(
-            title, count_statuses(members), has_failure, [_claim_row(entry) for entry in members]
-        )
+        yield LedgerPart(title, count_statuses(members), has_failure, [_claim_row(entry) for entry in members])
 
 
 def _claim_row(entry: Entry) -> tuple[Any, ...]:

@@ -154,9 +154,7 @@ def columns(growth: Growth) -> list[str]:
     return ["mechanism", growth.parameter, "n used", growth.quantity, "low", "high"]
 
 
-def table(
-    growth: Growth, spell: Callable[[Any], str], spell_parameter: Callable[[Any], str] = str
-) -> list[list[str]]:
+def table(growth: Growth, spell: Callable[[Any], str], spell_parameter: Callable[[Any], str] = str) -> list[list[str]]:
     """Return one line for each value of each mechanism."""
     return [
         [

@@ -12,9 +12,7 @@ _STYLES = {
     "undecided": ("?", "#d9d9d9", "#000000", "the draws do not decide"),
     "none": ("–", "#ffffff", "#555555", "no engine answers here"),
 }
-LETTERS, COLOURS, INKS, MEANINGS = (
-    {word: style[column] for word, style in _STYLES.items()} for column in range(4)
-)
+LETTERS, COLOURS, INKS, MEANINGS = ({word: style[column] for word, style in _STYLES.items()} for column in range(4))
 _LOST = "lost in {dtype}%s: the reader gets the same number from D0 and D1"
 CHOICE_STYLES = {
     "distinguishes": (*_STYLES["distinguishes"][:3], "tells D0 from D1 (P ≥ 0.99)"),
@@ -29,10 +27,7 @@ CHOICE_STYLES = {
     "not learned": ("N", "#f0e442", "#000000", "not learned, which does not mean cannot"),
     "undecided": (*_STYLES["undecided"][:3], "undecided: the draws do not decide"),
     "not known": ("·", *_STYLES["none"][1:3], "not known"),
-    "contradiction": (
-        *("!", VERMILION, "#000000"),
-        "the evidence contradicts itself, which is a bug in separatrix",
-    ),
+    "contradiction": (*("!", VERMILION, "#000000"), "the evidence contradicts itself, which is a bug in separatrix"),
 }
 """Letter, background, ink and meaning of each word of a choice: verdicts, and what number formats, proofs,
 weights and training add to them."""

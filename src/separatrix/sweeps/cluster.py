@@ -157,15 +157,11 @@ class DaskExecutor(Executor):
         from distributed import Client, Security
 
         if self._address.startswith("tls:") and not Security().get_connection_args("client")["ssl_context"]:
-            raise UsageError(
-                f"{self._address} needs certificates: set distributed.comm.tls in Dask's configuration"
-            )
+            raise UsageError(f"{self._address} needs certificates: set distributed.comm.tls in Dask's configuration")
         try:
             return Client(self._address, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except OSError:
-            raise UsageError(
-                f"no Dask scheduler responds at {self._address}; start one with: dask scheduler"
-            ) from None
+            raise UsageError(f"no Dask scheduler responds at {self._address}; start one with: dask scheduler") from None
         except ImportError as error:
             raise UsageError(f"the Dask scheduler at {self._address} does not fit: {error}") from None
 
@@ -228,9 +224,7 @@ class DaskExecutor(Executor):
         if self.cell_timeout is not None:
             call = _DeferredCall(work_within, (batch, self.cell_timeout))
         try:
-            future = self._client.submit(
-                pickle.loads, pickle.dumps(call), key=key, pure=False, workers=workers
-            )
+            future = self._client.submit(pickle.loads, pickle.dumps(call), key=key, pure=False, workers=workers)
         except Exception:
             if self._client.status != "running":
                 raise self._make_lost_error() from None
@@ -327,8 +321,7 @@ def _describe(error: Exception) -> str:
         return str(error)
     if isinstance(error, ImportError | AttributeError):
         return (
-            f"it cannot load the code ({one_line(error)}); install the same version of separatrix where the "
-            "workers run"
+            f"it cannot load the code ({one_line(error)}); install the same version of separatrix where the workers run"
         )
     return f"{type(error).__name__}: {one_line(error)}"
 

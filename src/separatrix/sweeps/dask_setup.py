@@ -23,9 +23,7 @@ def require_distributed() -> None:
     try:
         import distributed  # noqa: F401
     except ModuleNotFoundError:
-        raise UsageError(
-            "a Dask cluster needs the package distributed: pip install 'separatrix[dask]'"
-        ) from None
+        raise UsageError("a Dask cluster needs the package distributed: pip install 'separatrix[dask]'") from None
 
 
 def read_address(address: str) -> str:

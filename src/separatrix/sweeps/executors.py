@@ -100,9 +100,7 @@ class _Worker:
 class LocalExecutor(Executor):
     """Worker processes on this machine, each with a pool of its own: one that dies affects no other."""
 
-    def __init__(
-        self, workers: int, context: BaseContext | None = None, cell_timeout: float | None = None
-    ) -> None:
+    def __init__(self, workers: int, context: BaseContext | None = None, cell_timeout: float | None = None) -> None:
         super().__init__(cell_timeout)
         self._context = context or process_context(PRELOADED)
         self._workers = [self._start() for _ in range(workers)]

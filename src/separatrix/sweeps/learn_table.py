@@ -103,9 +103,7 @@ def _read_settings(value: Any, info: ValidationInfo) -> tuple[tuple[Task, Settin
     return tuple(points)
 
 
-def _list_choices(
-    schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes
-) -> list[dict[str, Any]]:
+def _list_choices(schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes) -> list[dict[str, Any]]:
     """The product of the values of some parameters; empty if one of them is wrong."""
     values = read_choices(schema, entries, mistakes, MAX_CELLS)
     if values is None:
@@ -118,9 +116,7 @@ class LearnTable(PlanTable):
 
     seeds: Annotated[range | tuple[int, ...], PlainValidator(as_validator(_read_fixed_seeds))] = (0,)
     task: Annotated[Any, PlainValidator(_read_tasks)] = Field(default=[], validate_default=True)
-    parameters: Annotated[tuple[Task, ...], PlainValidator(_read_parameters)] = Field(
-        default={}, validate_default=True
-    )
+    parameters: Annotated[tuple[Task, ...], PlainValidator(_read_parameters)] = Field(default={}, validate_default=True)
     """The tasks at their parameters."""
     setting: Annotated[tuple[tuple[Task, Setting], ...], PlainValidator(_read_settings)] = Field(
         default={}, validate_default=True
@@ -179,8 +175,5 @@ class LearnTable(PlanTable):
         for (task, setting), mechanism in product(self.points, self.mechanisms):
             for rate, start, seed in product(self.list_rates(setting), self.start, self.seeds):
                 yield training_run(
-                    *(task, mechanism, setting, rate, seed),
-                    start=start,
-                    pilot=not self.test,
-                    device=self.device,
+                    *(task, mechanism, setting, rate, seed), start=start, pilot=not self.test, device=self.device
                 )

@@ -100,11 +100,7 @@ def load_plan(file: Path, allow: Collection[str] = (), device: str | None = None
 
 
 def read_plan(
-    text: str,
-    source: str = "plan",
-    name: str = "plan",
-    allow: Collection[str] = (),
-    device: str | None = None,
+    text: str, source: str = "plan", name: str = "plan", allow: Collection[str] = (), device: str | None = None
 ) -> Plan:
     """Return the plan in a TOML text, or raise a PlanError with all its mistakes.
 
@@ -116,9 +112,7 @@ def read_plan(
     if not data.get("sweep") and not data.get("learn"):
         mistakes.append(((), "there is nothing to compute; write at least one table [[sweep]] or [[learn]]"))
     for kind in TABLES:
-        for number, table in (
-            enumerate(complete_data[kind]) if isinstance(complete_data.get(kind), list) else ()
-        ):
+        for number, table in enumerate(complete_data[kind]) if isinstance(complete_data.get(kind), list) else ():
             table_name = str(table["name"]) if isinstance(table, dict) else ""
             if table_name in names:
                 message = f"two tables are named {table_name}; give each a name of its own"
@@ -132,9 +126,7 @@ def read_plan(
         raise PlanError(source, [(find_line(lines, path), message) for path, message in mistakes])
     plan = Plan(keys.name or name, text, (*keys.sweep, *keys.learn), keys.description)
     if plan.count > MAX_CELLS:
-        raise UsageError(
-            f"{source} has {plan.count:,} cells, more than {MAX_CELLS:,}; make it coarser, or split it"
-        )
+        raise UsageError(f"{source} has {plan.count:,} cells, more than {MAX_CELLS:,}; make it coarser, or split it")
     return plan
 
 
@@ -170,9 +162,7 @@ def _describe(details: Mapping[str, Any]) -> str:
     key = str(path[2] if is_in_table else path[0])
     if details["type"] == "extra_forbidden":
         known_keys = (
-            TABLES[path[0]].model_fields
-            if is_in_table
-            else {**PlanFile.model_fields, **dict.fromkeys(SHARED["sweep"])}
+            TABLES[path[0]].model_fields if is_in_table else {**PlanFile.model_fields, **dict.fromkeys(SHARED["sweep"])}
         )
         try:
             require_known("key", key, known_keys)

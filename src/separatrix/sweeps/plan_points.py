@@ -51,9 +51,7 @@ def read_values(schema: type[Parameters], name: str, value: Any) -> tuple[Any, .
         raise UsageError(f"{name} = [] has no values; give at least one")
     for item in items:
         if not isinstance(item, str | int | Decimal):
-            raise UsageError(
-                f"{name} holds {item!r}; give a value, a list of values, or a range start:stop:count"
-            )
+            raise UsageError(f"{name} holds {item!r}; give a value, a list of values, or a range start:stop:count")
     if not has_numbers:
         return tuple(dict.fromkeys(item if isinstance(item, bool) else str(item) for item in items))
     parse = parse_integer if is_whole(schema, name) else parse_exact
@@ -74,11 +72,7 @@ class PlanPoints:
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         names = [name for axis in self.grid.axes for name in axis]
-        texts = [
-            [str(format_value(value)) for value in values]
-            for axis in self.grid.axes
-            for values in axis.values()
-        ]
+        texts = [[str(format_value(value)) for value in values] for axis in self.grid.axes for values in axis.values()]
         base = {name: str(value) for name, value in self.grid.first(self.kind.schema).as_json().items()}
         lengths: Iterator[dict[str, str]] = repeat({})
         if self.n is not None:
@@ -98,10 +92,7 @@ class PlanPoints:
         if self.n is not None:
             columns["n"] = self.n
         for constraint, message, share in violations(self.kind.schema, columns):
-            yield (
-                constraint.names,
-                message + (f" (so at {share:.0%} of the points)" if self.grid.axes else ""),
-            )
+            yield (constraint.names, message + (f" (so at {share:.0%} of the points)" if self.grid.axes else ""))
 
 
 def make_points(
@@ -114,10 +105,7 @@ def make_points(
     """
     single = {name: items[0] for name, items in values.items() if len(items) == 1}
     missing = reference_defaults(kind, single, [name for name in values if name not in single])
-    all_values = {
-        **values,
-        **{name: read_values(kind.schema, name, value) for name, value in missing.items()},
-    }
+    all_values = {**values, **{name: read_values(kind.schema, name, value) for name, value in missing.items()}}
     words = [name for name in all_values if not is_number(kind.schema, name)]
     axes = tuple({name: items} for name, items in all_values.items() if len(items) > 1 and name not in words)
     constants = {name: items[0] for name, items in all_values.items() if len(items) == 1}

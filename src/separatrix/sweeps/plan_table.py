@@ -8,15 +8,7 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from separatrix.core.numbers import parse_integer
@@ -180,9 +172,7 @@ def _list_choices(entry: Mapping[str, Any]) -> list[str]:
     name = entry.get("name")
     require_few(entry, MAX_MECHANISMS, "mechanisms")
     if not isinstance(name, str) or name not in MECHANISMS:
-        raise UsageError(
-            f"{dict(entry)} names no built-in mechanism; write for example {{name = 'power', beta = 4}}"
-        )
+        raise UsageError(f"{dict(entry)} names no built-in mechanism; write for example {{name = 'power', beta = 4}}")
     schema = MECHANISMS[name].schema
     values = {key: read_values(schema, key, value) for key, value in entry.items() if key != "name"}
     choices = product(*([f"{key}={format_value(value)}" for value in items] for key, items in values.items()))

@@ -38,8 +38,7 @@ class PlanError(UsageError):
     def __init__(self, source: str, mistakes: Sequence[tuple[int, str]]) -> None:
         sorted_mistakes = sorted(dict.fromkeys(mistakes))
         self._lines = [
-            on_one_line(f"{source}, line {line}: {message}")
-            for line, message in sorted_mistakes[:MAX_SHOWN_MISTAKES]
+            on_one_line(f"{source}, line {line}: {message}") for line, message in sorted_mistakes[:MAX_SHOWN_MISTAKES]
         ]
         if len(sorted_mistakes) > MAX_SHOWN_MISTAKES:
             self._lines.append(f"{source}: and {len(sorted_mistakes) - MAX_SHOWN_MISTAKES} more mistakes")
@@ -97,9 +96,7 @@ def read_toml(text: str, source: str = "plan") -> tuple[dict[str, Any], dict[Key
     table: KeyPath = ()
     for line, statement, depth in split_statements(text):
         if depth > MAX_DEPTH:
-            raise PlanError(
-                source, [(line, f"this is nested more than {MAX_DEPTH} deep, too deep for a plan")]
-            )
+            raise PlanError(source, [(line, f"this is nested more than {MAX_DEPTH} deep, too deep for a plan")])
         data = _parse(statement, source, line)
         if statement.lstrip().startswith("["):
             table = _find_table(data, array_lengths)

@@ -33,11 +33,7 @@ def run(
 ) -> Progress:
     """Compute the cells of a plan that a store lacks; after `stop`, finish only what is being computed."""
     progress = Progress(
-        plan.count,
-        sweep=plan.name,
-        store=store.location,
-        notes=executor.notes,
-        taken=plan.reference_defaults,
+        plan.count, sweep=plan.name, store=store.location, notes=executor.notes, taken=plan.reference_defaults
     )
     _Run(store, executor, tell, stop, progress, Backlog(plan, store, retry_failed, progress)).run()
     return progress

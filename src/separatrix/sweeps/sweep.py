@@ -37,9 +37,7 @@ def find_plan(name: str, allow: Collection[str] = (), device: str | None = None)
     """Return a plan from a file or a shipped one, all of whose cells are known before it runs."""
     plan = plan_named(name, allow, device)
     if plan.has_stages:
-        raise UsageError(
-            f"pilot runs choose the learning rates of {name}; write: separatrix learn --plan {name}"
-        )
+        raise UsageError(f"pilot runs choose the learning rates of {name}; write: separatrix learn --plan {name}")
     return plan
 
 

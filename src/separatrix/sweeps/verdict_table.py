@@ -76,9 +76,7 @@ def _reference_points() -> Iterator[PlanPoints]:
     for kind in CONSTRUCTIONS.values():
         for changes in kind.variants:
             point = {**kind.example, **changes}
-            yield from make_points(
-                kind, {name: read_values(kind.schema, name, point[name]) for name in point}
-            )
+            yield from make_points(kind, {name: read_values(kind.schema, name, point[name]) for name in point})
 
 
 def _read_points_of(
@@ -99,9 +97,7 @@ def _read_points_of(
 class VerdictTable(PlanTable):
     """A `[[sweep]]` table, every cell of which can be computed."""
 
-    construction: Annotated[Any, PlainValidator(_read_constructions)] = Field(
-        default=[], validate_default=True
-    )
+    construction: Annotated[Any, PlainValidator(_read_constructions)] = Field(default=[], validate_default=True)
     engine: Annotated[str, AfterValidator(as_validator(lambda name: engine_named(name).name))] = "auto"
     delta: Annotated[Fraction, PlainValidator(as_validator(parse_delta))] = Fraction(1, 100)
     draws: Annotated[int | None, PlainValidator(as_validator(_read_draws))] = None
@@ -147,11 +143,7 @@ class VerdictTable(PlanTable):
     @property
     def count(self) -> int:
         """The number of cells."""
-        return (
-            sum(points.grid.size for points in self.parameters)
-            * len(self.mechanisms)
-            * len(next(self._seeds()))
-        )
+        return sum(points.grid.size for points in self.parameters) * len(self.mechanisms) * len(next(self._seeds()))
 
     def _seeds(self) -> Iterator[Sequence[int]]:
         """The seeds of each point in turn."""

@@ -36,8 +36,7 @@ API = "/api/"
 MAX_ADDRESS = 8000
 MAX_PORT = 65535
 _HOST = re.compile(
-    r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]*[A-Za-z0-9_-]))(?::(?P<port>[0-9]{1,5}))?",
-    re.ASCII,
+    r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]*[A-Za-z0-9_-]))(?::(?P<port>[0-9]{1,5}))?", re.ASCII
 )
 """A Host header: a name without a dot at its end or an address in brackets, and an optional port."""
 
@@ -45,9 +44,7 @@ _HOST = re.compile(
 class Guard:
     """Middleware that refuses requests which do not come from the page itself, and adds security headers."""
 
-    def __init__(
-        self, app: ASGIApp, names: Iterable[str] = LOOPBACK_NAMES, any_address: bool = False
-    ) -> None:
+    def __init__(self, app: ASGIApp, names: Iterable[str] = LOOPBACK_NAMES, any_address: bool = False) -> None:
         self.app = app
         self.names = frozenset(name.lower() for name in names)
         self.any_address = any_address

@@ -66,9 +66,7 @@ def make_router() -> APIRouter:
     router = APIRouter(prefix="/api/v1", responses=PROBLEMS)
     for endpoint in ENDPOINTS:
         parameters = _describe_parameters(endpoint)
-        files: dict[int | str, dict[str, Any]] = {
-            200: {"content": {media_type: {} for media_type in endpoint.files}}
-        }
+        files: dict[int | str, dict[str, Any]] = {200: {"content": {media_type: {} for media_type in endpoint.files}}}
         router.add_api_route(
             endpoint.path,
             _make_route(endpoint),

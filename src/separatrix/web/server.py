@@ -67,13 +67,9 @@ def explore(
     address = f"[{host}]" if ":" in host else host
     if host in ANY_ADDRESS:
         address = "127.0.0.1"
-    explorer = RunningExplorer(
-        f"http://{address}:{listening.getsockname()[1]}/", not is_loopback(host), missing_store
-    )
+    explorer = RunningExplorer(f"http://{address}:{listening.getsockname()[1]}/", not is_loopback(host), missing_store)
     server = make_server(app, lambda: app.state.dispatcher.end())
-    threading.Thread(
-        target=_announce_when_ready, args=(server, explorer, browser, announce), daemon=True
-    ).start()
+    threading.Thread(target=_announce_when_ready, args=(server, explorer, browser, announce), daemon=True).start()
     try:
         asyncio.run(server.serve([listening]))
     finally:
@@ -108,8 +104,7 @@ def _bind_socket(host: str, port: int) -> socket.socket:
         reason = (error.strerror or str(error)).lower()
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             raise UsageError(
-                f"--host {host} is no address of this machine ({reason}); leave it out, or name one that it "
-                "has"
+                f"--host {host} is no address of this machine ({reason}); leave it out, or name one that it has"
             ) from None
         raise UsageError(
             f"port {port} of {host} cannot be had ({reason}); name another with --port, or --port 0 for any"

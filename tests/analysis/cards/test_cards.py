@@ -162,10 +162,7 @@ def test_standings_of_the_two_units() -> None:
     assert (softmax.word, linear.word) == ("distinguishes", "blind")
     assert softmax.point.kind == "certified"
     assert (softmax.blindness.blind_from_n, softmax.blindness.blind_searched_to) == (None, 10**12)
-    assert [each.growth.law.name for each in (softmax, linear) if each.growth.law] == [
-        "constant",
-        "power law",
-    ]
+    assert [each.growth.law.name for each in (softmax, linear) if each.growth.law] == ["constant", "power law"]
 
 
 @pytest.mark.parametrize("name", ["spike, identity", "plain"])
@@ -335,29 +332,19 @@ def test_a_card_as_far_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_card_for_each_step_in_which_the_process_could_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "separatrix.contract._base.CHECKS", {name: CHECKS[name] for name in ("form", "finite")}
-    )
+    monkeypatch.setattr("separatrix.contract._base.CHECKS", {name: CHECKS[name] for name in ("form", "finite")})
     cards: list[Card] = []
     cause = "ended the process"
     card = assess(Softmax(), [Linear()], on_crash=lambda card_for: cards.append(card_for(cause)))
     in_contract, in_constructions = cards[:3], cards[3:6]
-    assert [each.contract.failed for each in in_contract] == [
-        {"form": cause},
-        {"form": cause},
-        {"finite": cause},
-    ]
+    assert [each.contract.failed for each in in_contract] == [{"form": cause}, {"form": cause}, {"finite": cause}]
     assert in_contract[1].contract.not_tried == {"finite": "form"}
     assert in_contract[2].contract.passed == ["form"]
     for place, each in enumerate(in_constructions):
         results = [*each.constructions.values()]
         assert results[:-1] == [*card.constructions.values()][:place]
         name = [*card.constructions][place]
-        assert (
-            each.constructions[name]
-            == results[-1]
-            == NoConstructionResult(name, f"it {cause}", is_broken=True)
-        )
+        assert each.constructions[name] == results[-1] == NoConstructionResult(name, f"it {cause}", is_broken=True)
     likeness, cost, beside = cards[6:]
     assert [each.cost for each in (likeness, cost)] == [Disagreement("softmax", f"it {cause}")] * 2
     assert beside.against[-1].cost == Disagreement("linear", f"it {cause}")
@@ -379,18 +366,14 @@ class Projected(torch.nn.Module):
         return torch.nn.functional.scaled_dot_product_attention(self.weight * q, k, v)
 
 
-def test_a_card_says_which_verdicts_depend_on_a_scale_that_is_not_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_card_says_which_verdicts_depend_on_a_scale_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = mechanism_from(Projected(), width=128)
     names = "spike, identity", "plain"
     words = dict(zip(names, ("partial", "distinguishes"), strict=True))
     changed = {"spike, identity": "distinguishes"}
     results = {}
     for name in names:
-        base = compute_result(
-            name, reference_points()[name], Softmax() if words[name] == "distinguishes" else Linear()
-        )
+        base = compute_result(name, reference_points()[name], Softmax() if words[name] == "distinguishes" else Linear())
         assert isinstance(base, ConstructionResult)
         assert base.word == words[name]
         results[name] = base
@@ -436,9 +419,7 @@ def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "http" not in page.partition("<script>")[0].replace("http-equiv", "")
     assert "no &lt;engine&gt; can" in page
     assert "– not computed: no engine answers here" in page
-    assert (
-        "<h1>Softmax tells D0 from D1 on 3 of 3 constructions, more than the other 2 mechanisms</h1>" in page
-    )
+    assert "<h1>Softmax tells D0 from D1 on 3 of 3 constructions, more than the other 2 mechanisms</h1>" in page
     assert "n<sup>−1.00</sup>" in page
     assert json.loads((tmp_path / "atlas.json").read_text())[-1]["evidence"] == "no <engine> can"
 
@@ -470,9 +451,7 @@ def test_tokens_are_the_same_each_time() -> None:
         ("sofmax", r"no mechanism sofmax \(did you mean softmax\?\)"),
     ],
 )
-def test_what_cannot_be_loaded(
-    text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_loaded(text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "mine_ok", raising=False)
     (tmp_path / "mine_ok.py").write_text(
         "number = 3\ndef two(q, k): return q\nclass Thing:\n    def __call__(self, q, k, v): return v\n"

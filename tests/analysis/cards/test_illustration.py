@@ -41,9 +41,7 @@ def test_tokens_are_those_of_the_construction(found: Illustration) -> None:
                 for heading, cell in zip(found.columns, row.cells, strict=bool(row.cells)):
                     if heading == "logit":
                         unit = math.log(construction.n) if found.logit_unit else 1
-                        literal = sum(
-                            map(float.__mul__, tokens.queries[0].tolist(), tokens.keys[place].tolist())
-                        )
+                        literal = sum(map(float.__mul__, tokens.queries[0].tolist(), tokens.keys[place].tolist()))
                         assert cell == pytest.approx(literal / unit)
                     elif heading != "⋯":
                         assert tokens.values is not None
@@ -56,11 +54,7 @@ def test_what_differs_is_marked_on_both_sides(found: Illustration) -> None:
     for a, b in zip(before, after, strict=True):
         if found.differences:
             assert a.tokens == b.tokens
-            assert (
-                a.changed
-                == b.changed
-                == tuple(x != y and x == x for x, y in zip(a.cells, b.cells, strict=True))
-            )
+            assert a.changed == b.changed == tuple(x != y and x == x for x, y in zip(a.cells, b.cells, strict=True))
         else:
             assert a.cells == b.cells
     assert any(any(row.changed) for row in after) == bool(found.differences)

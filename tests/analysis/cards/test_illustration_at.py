@@ -146,9 +146,7 @@ def test_draws_tell_apart_as_often_as_the_verdict_says() -> None:
     given = {"n": 1000, "d": 12, "m": 2}
     p = verdict("spike", "softmax", given).outcome.distinguish
     draws = 150
-    told = sum(
-        illustrate_at("spike", "softmax", given, seed=seed)["softmax"].tells_apart for seed in range(draws)
-    )
+    told = sum(illustrate_at("spike", "softmax", given, seed=seed)["softmax"].tells_apart for seed in range(draws))
     assert 0.1 < p < 0.9
     assert abs(told - draws * p) < 5 * math.sqrt(draws * p * (1 - p))
 
@@ -206,9 +204,7 @@ def test_signs_of_single_tokens_are_drawn_at_any_n() -> None:
 
 def test_sentences_say_what_is_drawn() -> None:
     found = illustrate_at("spike", "softmax,linear", {})
-    assert found["softmax"].sentence.startswith(
-        "softmax: the spike gets 0.996 of the weight in D1 and 1/979 in D0; "
-    )
+    assert found["softmax"].sentence.startswith("softmax: the spike gets 0.996 of the weight in D1 and 1/979 in D0; ")
     assert "4 of 12 neurons fire on D1, none on D0: told apart with these signs" in found["softmax"].sentence
     assert "no neuron fires, on D0 or on D1: not told apart" in found["linear"].sentence
     same = illustrate_at("duplication", "softmax", {})

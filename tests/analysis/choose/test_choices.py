@@ -97,13 +97,8 @@ def test_equal_rows_are_out_of_reach_of_every_reader_and_not_of_this_one_alone()
         "injectivity",
         "duplication",
     }
-    assert {each.name for each in row(found, "softmax").sees.values() if each.word == "cannot"} == {
-        "duplication"
-    }
-    for name in (
-        "injectivity",
-        "duplication",
-    ):  # the formula once more, on distinct tokens
+    assert {each.name for each in row(found, "softmax").sees.values() if each.word == "cannot"} == {"duplication"}
+    for name in ("injectivity", "duplication"):  # the formula once more, on distinct tokens
         point = nearest_point(name, 20_000)
         rows = []
         for label in (0, 1):
@@ -124,10 +119,7 @@ def test_what_is_kept_by_all_layers(found):
     assert row(found, "elu").kept_bytes == row(found, "linear").kept_bytes == sums
     exact = choose(20_000, "bf16", cache, mechanisms="softmax", layers=2, heads=3, width=16)
     less = choose(20_000, "bf16", cache - 1, mechanisms="softmax", layers=2, heads=3, width=16)
-    assert (exact.mechanisms[0].status, less.mechanisms[0].status) == (
-        ChoiceStatus.FITS,
-        ChoiceStatus.EXCLUDED,
-    )
+    assert (exact.mechanisms[0].status, less.mechanisms[0].status) == (ChoiceStatus.FITS, ChoiceStatus.EXCLUDED)
     assert "it keeps" in less.mechanisms[0].excluded_by[0]
 
 
@@ -246,8 +238,7 @@ def test_where_nothing_fits_there_is_a_table_and_the_nearest(capsys, monkeypatch
     assert re.search(r"^softmax +D D D .* +703 MiB +–$", shown, re.MULTILINE)
     found = choose(20_000, memory="1MiB", must="critical,level", mechanisms="softmax,linear,delta")
     assert found.nearest == (
-        "No mechanism is known to fit; of those known to see critical, level, softmax keeps the least, "
-        "703 MiB."
+        "No mechanism is known to fit; of those known to see critical, level, softmax keeps the least, 703 MiB."
     )
     blind = choose(20_000, must="critical,averaging", mechanisms="linear,elu")
     assert blind.nearest == (
@@ -283,9 +274,7 @@ def test_the_rank_of_a_state_excludes_nobody_from_recall():
 def test_written_weights_count_only_if_they_score_as_well_as_the_best_rule(mechanism, word, kind):
     shown = task_cell("needle", mechanism_named(mechanism), Budget.read({"n": 16, "dtype": "float32"}))
     assert (shown.word, shown.kind, shown.n) == (word, kind, 16)
-    score = re.search(
-        r"written weights score (0\.\d+) in float32, where the best rule has (0\.\d+)", shown.evidence
-    )
+    score = re.search(r"written weights score (0\.\d+) in float32, where the best rule has (0\.\d+)", shown.evidence)
     if mechanism in ("delta", "gla"):
         assert float(score[1]) < float(score[2]) - 0.1
     if mechanism == "softmax":
@@ -335,9 +324,7 @@ def test_runs_of_training_count_at_their_length_size_and_format_alone(tmp_path):
     same = asked(8, "float32")
     assert (same.word, same.kind, same.n) == ("not learned", "trained", 8)
     assert f"0 of 3 runs solved it, with scores of {scores[0]:.4f} to {scores[-1]:.4f}" in same.evidence
-    assert (
-        "2 stored runs are of another length, size or format (n=8; float32) and not counted" in same.evidence
-    )
+    assert "2 stored runs are of another length, size or format (n=8; float32) and not counted" in same.evidence
     for n, dtype in ((10, "float32"), (8, "bfloat16"), (131_072, "float32")):
         other = asked(n, dtype)
         assert other.word == "not known", (n, dtype)

@@ -60,9 +60,7 @@ def test_extras_of_each_token_are_kept_with_its_key():
         2 * WIDTH * 2 + WIDTH * wide + gate
     )
     pairs = mechanism_named("simplicial:window=9,second_window=4")
-    assert decoding_state(pairs, 50, HEADS, WIDTH, torch.bfloat16).bytes == HEADS * WIDTH * (
-        8 * 2 * 2 + 3 * 2 * wide
-    )
+    assert decoding_state(pairs, 50, HEADS, WIDTH, torch.bfloat16).bytes == HEADS * WIDTH * (8 * 2 * 2 + 3 * 2 * wide)
 
 
 @pytest.mark.parametrize("mechanism", FEATURES, ids=lambda each: each.spelled)
@@ -93,9 +91,7 @@ def test_linear_attention_is_linear_where_it_is_causal():
     counted = count_operations(mechanism_named("linear"), (256, 512, 1024), 16)
     assert counted[1024] == 2 * counted[512] == 4 * counted[256]
     assert counted == count_operations(mechanism_named("identity-features"), (256, 512, 1024), 16)
-    assert (
-        decoding_state(mechanism_named("linear"), 131_072, 12, 64, torch.bfloat16).bytes == 12 * 64 * 65 * 4
-    )
+    assert decoding_state(mechanism_named("linear"), 131_072, 12, 64, torch.bfloat16).bytes == 12 * 64 * 65 * 4
 
 
 def test_who_has_no_causal_form_is_counted_without():

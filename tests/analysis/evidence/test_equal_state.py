@@ -30,8 +30,7 @@ def test_the_width_is_that_of_the_nearest_state(name: str, wanted: int) -> None:
     mechanism = mechanism_named(name)
     chosen = match_state(MQAR, mechanism, setting, wanted)
     sizes = {
-        width: state_size(MQAR, mechanism, MQAR.default_setting(width=8, key_width=width))
-        for width in range(1, 33)
+        width: state_size(MQAR, mechanism, MQAR.default_setting(width=8, key_width=width)) for width in range(1, 33)
     }
 
     def off(width: int) -> float:

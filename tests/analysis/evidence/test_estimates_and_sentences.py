@@ -134,8 +134,7 @@ def test_what_six_seeds_cannot_show_is_stated() -> None:
     assert describe_resolution(compare_pairs(constant("a", "b"))) is None
     told = describe_resolution(paired := compare_pairs(constant("a", "b", "c")))
     assert told == (
-        "6 seeds cannot show a difference among 3 pairs: the smallest possible adjusted p-value is 0.094; "
-        "7 seeds can"
+        "6 seeds cannot show a difference among 3 pairs: the smallest possible adjusted p-value is 0.094; 7 seeds can"
     )
     assert min(pair.p_adjusted for pair in paired) == pytest.approx(0.09375)
     for pairs in range(1, 50):
@@ -151,11 +150,7 @@ def test_the_window_is_what_comes_close_to_the_best() -> None:
 
 
 def scores(
-    *,
-    proved: ProvedCeiling | None = None,
-    witness: float | None = None,
-    trained: float = 0.5,
-    solved: int = 0,
+    *, proved: ProvedCeiling | None = None, witness: float | None = None, trained: float = 0.5, solved: int = 0
 ) -> Scores:
     return Scores(1, 0.01, 0.98, proved, witness, trained, SeedShare(solved, 6))
 
@@ -170,11 +165,7 @@ def scores(
             TrainingWord.NOT_LEARNED,
             "can (0.9790 by hand-written weights); training reached 0.5000",
         ),
-        (
-            scores(witness=0.7),
-            TrainingWord.UNKNOWN,
-            "the best known weights reach 0.7000; this proves nothing",
-        ),
+        (scores(witness=0.7), TrainingWord.UNKNOWN, "the best known weights reach 0.7000; this proves nothing"),
         (scores(), TrainingWord.UNKNOWN, "no weights are known for this setting; this proves nothing"),
         (scores(proved=PROVED, trained=0.61), TrainingWord.CANNOT, "training reached this ceiling: 0.6100"),
         (
@@ -203,9 +194,7 @@ def test_the_sentence_follows_from_the_numbers(found: Scores, word: TrainingWord
         (1, None, 0.9, "every run failed"),
     ],
 )
-def test_real_data_are_judged_beside_the_floor(
-    sign: int, trained: float | None, floor: float, says: str
-) -> None:
+def test_real_data_are_judged_beside_the_floor(sign: int, trained: float | None, floor: float, says: str) -> None:
     ceiling = 1.0 if sign > 0 else 0.0
     word, sentence = describe_scores(Scores(sign, 0.01, ceiling, None, None, trained, SeedShare(0, 6), floor))
     assert word is TrainingWord.UNKNOWN

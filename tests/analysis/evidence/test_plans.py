@@ -60,9 +60,7 @@ def test_a_plan_of_benchmarks_has_every_data_set_and_keeps_the_protocol(name: st
     asked = [each for some in read_plan_experiments(plan).values() for each in some]
     too_hard = {"imdb"} if name == "benchmarks" else set()  # it stays below its floor in the time there is
     assert {each.task.name for each in asked} == {*REAL_TASKS, "listops"} - too_hard
-    assert all(
-        median_rank(len(each.seeds)) and each.pilots for each in asked
-    )  # a median can be above a floor
+    assert all(median_rank(len(each.seeds)) and each.pilots for each in asked)  # a median can be above a floor
     for each in asked:
         spelled = [mechanism.spelled for mechanism in each.mechanisms]
         assert spelled[0] == "softmax"
@@ -109,11 +107,7 @@ def test_the_command_writes_page_table_and_figure(
     head = TINY.partition("[[learn]]")
     plan.write_text(head[0] + "[[learn]]" + head[2].partition("[[learn]]")[0])
     asked = ("learn", "--plan", str(plan), "--store", url, "--out")
-    for ending, begins in (
-        (".html", b"<!doctype html>"),
-        (".png", b"\x89PNG"),
-        (".md", b"`separatrix learn"),
-    ):
+    for ending, begins in ((".html", b"<!doctype html>"), (".png", b"\x89PNG"), (".md", b"`separatrix learn")):
         to = tmp_path / f"found{ending}"
         code, out, told = command(capsys, *asked, str(to))
         assert (code, "floor" in out) == (0, True), told
@@ -179,9 +173,7 @@ def test_mistakes_are_told(old: str, new: str, says: str) -> None:
 def evidence(mechanism: str, *scores: float) -> MechanismEvidence:
     task = task_named("smnist").read({})
     runs = tuple(SeedRun(seed, score, 1, None, None, 1.0) for seed, score in enumerate(scores))
-    unknown: dict[str, Any] = dict.fromkeys(
-        ("proved", "witness", "tuned_witness", "parameters", "state_bytes")
-    )
+    unknown: dict[str, Any] = dict.fromkeys(("proved", "witness", "tuned_witness", "parameters", "state_bytes"))
     return MechanismEvidence(
         mechanism=mechanism, setting=task.default_setting(), pilots={}, tuned_seeds=(),
         lr=task.default_setting().grid[0],

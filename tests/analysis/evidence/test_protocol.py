@@ -94,9 +94,7 @@ def test_a_run_that_diverges_counts(tmp_path: Path) -> None:
 
 def test_a_mechanism_that_fails_at_every_rate_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     setting = {**TINY, "rates": "0.001,0.01"}
-    found = learn(
-        "needle", "training_plan:broken,softmax", setting, seeds=2, store=f"sqlite:///{tmp_path}/r.db"
-    )
+    found = learn("needle", "training_plan:broken,softmax", setting, seeds=2, store=f"sqlite:///{tmp_path}/r.db")
     broken, sound = (each.as_json() for each in found.mechanisms)
     assert (broken["lr_window"], broken["trained"]["seeds"]) == ([], [])
     assert "every run failed" in broken["sentence"]
@@ -205,9 +203,7 @@ def test_a_small_report_has_every_figure_and_holds_predictions_against_training(
     assert len(asked) == len(set(asked)), "what two questions ask counts once"
     (tuned,) = found.parts[1].results[0].mechanisms
     assert len(tuned.tuned_seeds) == 2
-    printed = page(
-        "What was learned", found.parts, "separatrix learn", predictions_section(found.predictions)
-    )
+    printed = page("What was learned", found.parts, "separatrix learn", predictions_section(found.predictions))
     assert "rank correlation" in printed
     assert printed.count("<img") == printed.count("data:image/png") == 1 + 2 + 4 * 3 + 2
     for said in ("softmax − elu", "2 runs from the witness", "as good as the best", "[0.00, 0.71]"):

@@ -169,9 +169,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/runs.db"
 
 
-def test_one_experiment_serves_all_numbers_read_off_it_and_half_a_store_is_used(
-    inline: Inline, url: str
-) -> None:
+def test_one_experiment_serves_all_numbers_read_off_it_and_half_a_store_is_used(inline: Inline, url: str) -> None:
     given, said = {**TINY, "rates": "0.01", "also": "20,64"}, list[str]()
     (half,) = measure_published(["retrieval-64"], given, seeds=2, store=url).entries
     before = len(results(url, kind="training"))

@@ -59,8 +59,7 @@ def test_stored_runs_say_what_training_said(trained: Any, store: Store) -> None:
 def test_runs_without_pilots_are_an_experiment_of_each_rate(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     one, other = (
-        learn("needle", "softmax", TINY, seeds=2, store=url, workers=1, rates=rate)
-        for rate in ("0.001", "0.01")
+        learn("needle", "softmax", TINY, seeds=2, store=url, workers=1, rates=rate) for rate in ("0.001", "0.01")
     )
     found = read_training(open_store(url), "needle", mechanism_from).results
     assert [each.as_json() for each in found] == [one.as_json(), other.as_json()]

@@ -87,9 +87,7 @@ def test_log_n_over_n_is_none_to_1e300() -> None:
     law = exact_law(x, np.log(x) / x)
     assert law.power_law is False
     assert "at the pace of powers of a logarithm" in law.reason
-    assert (
-        exact_law([1e200, 1e250, 1e300], [math.log(x) / x for x in (1e200, 1e250, 1e300)]).power_law is None
-    )
+    assert exact_law([1e200, 1e250, 1e300], [math.log(x) / x for x in (1e200, 1e250, 1e300)]).power_law is None
 
 
 def test_a_correction_of_one_over_log_dies_out() -> None:

@@ -368,9 +368,7 @@ def test_growth_is_written_in_every_form(tmp_path: Path) -> None:
     assert "<dc:date>" not in (tmp_path / "growth.svg").read_text()
 
 
-def test_growth_of_one_mechanism_is_written_as_its_json_says(
-    tmp_path: Path,
-) -> None:
+def test_growth_of_one_mechanism_is_written_as_its_json_says(tmp_path: Path) -> None:
     out = tmp_path / "one.json"
     done = CliRunner().invoke(app, ["scaling", "spike", "linear", f"n={LONG}", "--out", str(out), "--json"])
     assert json.loads(done.output) == json.loads(out.read_text())

@@ -274,9 +274,7 @@ def _empty(forged: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("forge", [_swap, _level, _turn, _other, _name, _inner, _nothing, _empty])
-def test_a_forged_certificate_fails(
-    document: dict[str, Any], forge: Callable[[dict[str, Any]], None]
-) -> None:
+def test_a_forged_certificate_fails(document: dict[str, Any], forge: Callable[[dict[str, Any]], None]) -> None:
     forged = copy.deepcopy(document)
     forge(forged)
     assert not check_boundary(signed(forged)).holds
@@ -344,9 +342,7 @@ def test_json_has_the_shape_that_is_promised(capsys: pytest.CaptureFixture[str])
     assert json.loads(out)["crossings"][0]["lo"] == 125823100
 
 
-def test_the_command_line_writes_a_certificate_that_holds(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_command_line_writes_a_certificate_that_holds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = str(tmp_path / "b.json")
     words = ["boundary", "spike", "softmax", "a1=0.5:1.5", "n=1050", *WORDS, "--certificate", path]
     code, out, _ = run(capsys, *words)
@@ -367,10 +363,7 @@ def test_a_curve_as_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 BAD: list[tuple[list[str], str]] = [
-    (
-        ["a1=0.5:1.5", "n=1e3:1e6"],
-        "searched in one range, but 2 were given (a1, n); give one of them as --over",
-    ),
+    (["a1=0.5:1.5", "n=1e3:1e6"], "searched in one range, but 2 were given (a1, n); give one of them as --over"),
     (["a1=1", "n=1000"], "searched in one range, but none was given"),
     (["a1=1.5:0.5", "n=1000"], "runs backwards"),
     (["a1=1:1", "n=1000"], "has no length"),

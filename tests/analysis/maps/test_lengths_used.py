@@ -29,9 +29,7 @@ MOVED = "n is rounded to a multiple of d−2: 2667 to 2700, 3333 to 3300."
 
 
 def over_n() -> BoundaryCurve:
-    return boundary(
-        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=2000:4000:4", scan=11, tolerance="1e-3"
-    )
+    return boundary("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=2000:4000:4", scan=11, tolerance="1e-3")
 
 
 def table(found: BoundaryCurve) -> list[dict[str, str]]:
@@ -57,9 +55,7 @@ def test_a_curve_over_n_has_the_n_that_were_used() -> None:
     ]
 
 
-def test_the_page_and_the_text_of_a_curve_say_the_n_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_and_the_text_of_a_curve_say_the_n_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     over_n().save(tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text()
     assert MOVED in page
@@ -75,9 +71,7 @@ def test_the_page_and_the_text_of_a_curve_say_the_n_used(
 
 
 def test_values_that_are_moved_to_one_n_are_one_row() -> None:
-    found = boundary(
-        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=980:1020:5", scan=11, tolerance="1e-3"
-    )
+    found = boundary("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=980:1020:5", scan=11, tolerance="1e-3")
     assert found.over.values == (1000,)
     assert [point.asked for point in found.curve] == [980]
 
@@ -113,9 +107,7 @@ def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture
 
 
 def test_nothing_is_said_where_nothing_is_moved() -> None:
-    found = boundary(
-        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=1000:2000:2", scan=11, tolerance="1e-3"
-    )
+    found = boundary("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=1000:2000:2", scan=11, tolerance="1e-3")
     assert found.length_remark == ""
     assert "n used" not in curves.columns(found)
 

@@ -286,11 +286,7 @@ def test_the_known_boundary_is_drawn_where_it_lies() -> None:
 
 
 def test_the_lines_of_number_formats_lie_where_their_bits_run_out(tmp_path: Path) -> None:
-    plane = {
-        **{name: BASE[name] for name in ("d", "m", "a0", "b", "c")},
-        "a1": "0.5:1.5:21",
-        "n": "1e3:1e18:61:log",
-    }
+    plane = {**{name: BASE[name] for name in ("d", "m", "a0", "b", "c")}, "a1": "0.5:1.5:21", "n": "1e3:1e18:61:log"}
     found = sx.map("spike", "linear", plane, of="bits")
     figure, shared, a0 = map_figure(found), 0.3, 0.01
     names = ["bfloat16, 8 bits", "float16, 11 bits", "float32, 24 bits", "float64, 53 bits"]
@@ -305,9 +301,7 @@ def test_the_lines_of_number_formats_lie_where_their_bits_run_out(tmp_path: Path
     assert texts == ["bfloat16", "float16", "float32", "float64"]
 
 
-def test_text_fits_eighty_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_fits_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     plane = ["a1=0.5:1.5:200", "n=1e3:1e18:90:log"]
     code, out, err = run(capsys, "map", "spike", "softmax,linear", *plane, *WORDS)

@@ -123,31 +123,17 @@ def _faint(gap: int) -> Instance:
     return Instance(label("1", top, (low, "0", 1)), label("1", top, (low, "1", 1)))
 
 
-SAME_UNDER_LOG_N = Instance(
-    label("1", ("1", "1", 1), ("0", "0", 3)), label("1", ("1/2", "1", 4), ("0", "0", 12))
-)
+SAME_UNDER_LOG_N = Instance(label("1", ("1", "1", 1), ("0", "0", 3)), label("1", ("1/2", "1", 4), ("0", "0", 12)))
 """4 is 16^(1/2), which balls do not know."""
 
 
 @pytest.mark.parametrize(
     ("x", "y", "instance", "way", "told"),
     [
-        (
-            "linear",
-            "softmax",
-            _faint(24),
-            "drowned",
-            "drowned, apart by 3.77513e-11 of the scale (balls, proved)",
-        ),
+        ("linear", "softmax", _faint(24), "drowned", "drowned, apart by 3.77513e-11 of the scale (balls, proved)"),
         ("linear", "softmax", _faint(200), "drowned", "drowned, apart by 1.3839e-87 of the scale"),
         (UNNORMALISED, "logn-softmax", SAME_UNDER_LOG_N, "near", "; not proved equal"),
-        (
-            "linear",
-            "sparsemax",
-            _faint(24),
-            "near",
-            "near, apart by 0 of the scale (float64, not proved); not",
-        ),
+        ("linear", "sparsemax", _faint(24), "near", "near, apart by 0 of the scale (float64, not proved); not"),
         ("linear", "hardmax", _faint(24), "equal", "equal (exact)"),
     ],
 )
@@ -165,9 +151,7 @@ def test_equal_is_said_of_what_is_proved_equal(
 
 
 def test_the_margin_is_a_proved_bound() -> None:
-    spike = Instance(
-        label("4", ("0.5", "1", 1), ("0.5", "0", 10**6)), label("4", ("4", "1", 1), ("0.5", "0", 10**6))
-    )
+    spike = Instance(label("4", ("0.5", "1", 1), ("0.5", "0", 10**6)), label("4", ("4", "1", 1), ("0.5", "0", 10**6)))
     found = separation(mechanism_named("softmax"), mechanism_named("linear"), spike)
     assert found.x.evidence == "balls"
     assert found.y.margin == fmpq(8, 1000008) - fmpq(1, 1000001)
@@ -197,14 +181,10 @@ def test_shrinking_ends_where_no_step_is_left() -> None:
     def holds(one: Instance) -> bool:
         return one.differs_in == ("counts",) and separation(x, y, one).way == "equal"
 
-    start = next(
-        one for number in range(200) if holds(one := drawn(number, "counts")) and len(one.d0.groups) > 2
-    )
+    start = next(one for number in range(200) if holds(one := drawn(number, "counts")) and len(one.d0.groups) > 2)
     small = shrink_instance(start, holds)
     assert small == Instance(label("1", ("1", "1", 1)), label("1", ("1", "1", 2)))
-    assert not any(
-        instance_size(step) < instance_size(small) and holds(step) for step in instance_steps(small)
-    )
+    assert not any(instance_size(step) < instance_size(small) and holds(step) for step in instance_steps(small))
     assert recognise_family(small) == ("duplication", "only counts differ, each 2 times as large in D1")
 
 
@@ -223,11 +203,7 @@ def test_shrinking_keeps_a_mirror_a_mirror() -> None:
         (label("1", ("1", "1", 2), ("2", "1", 3)), label("1", ("1", "1", 4), ("2", "1", 6)), "duplication"),
         (label("1", ("1", "1", 2), ("2", "1", 3)), label("1", ("1", "1", 4), ("2", "1", 3)), "recount"),
         (label("1", ("1", "1", 1), ("2", "1", 30)), label("1", ("4", "1", 1), ("2", "1", 30)), "spike"),
-        (
-            label("1", ("1", "1", 1), ("2", "1", 3)),
-            label("1", ("4", "1", 1), ("2", "1", 3)),
-            "collinear keys",
-        ),
+        (label("1", ("1", "1", 1), ("2", "1", 3)), label("1", ("4", "1", 1), ("2", "1", 3)), "collinear keys"),
         (label("1", ("1", "1", 1), ("2", "1", 3)), label("1", ("1", "4", 1), ("2", "1", 3)), "another value"),
         (label("1", ("1", "1", 1), ("2", "0", 1)), label("1", ("2", "0", 1), ("1", "1", 1)), "order"),
         (label("1", ("1", "1", 1)), label("2", ("4", "1", 1)), "mixed"),
@@ -244,9 +220,7 @@ REDISCOVERED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 5))]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 5))])
 @pytest.mark.parametrize(("x", "y", "family", "budget"), REDISCOVERED)
 def test_known_separations_are_rediscovered(x: str, y: str, family: str, budget: int, seed: int) -> None:
     found = sx.search(x, y, seed=seed, budget=budget)
@@ -304,8 +278,7 @@ def written_log(path: Path, search: str = SOFTMAX_OVER_LINEAR, **changes: Any) -
         params={name: kind.low for name, kind in distributions.items()} | changes.get("choices", {}),
         distributions=distributions,
         value=0.0,
-        user_attrs={"question": "counts equal", "found": False, "failed": None}
-        | changes.get("attributes", {}),
+        user_attrs={"question": "counts equal", "found": False, "failed": None} | changes.get("attributes", {}),
     )
     with closing(SearchLog(path, search)) as log:
         log.add(trial)
@@ -323,9 +296,7 @@ def written_log(path: Path, search: str = SOFTMAX_OVER_LINEAR, **changes: Any) -
         ('{"op_code": 0, "worker_id": "x", "study_name": "mine", "directions": [2]}\n', "is not the log"),
     ],
 )
-def test_a_foreign_study_file_is_refused_and_left_as_it_was(
-    tmp_path: Path, text: str, complaint: str
-) -> None:
+def test_a_foreign_study_file_is_refused_and_left_as_it_was(tmp_path: Path, text: str, complaint: str) -> None:
     study = tmp_path / "search.log"
     study.write_text(text)
     with pytest.raises(UsageError) as refused:

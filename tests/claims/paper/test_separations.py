@@ -8,12 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from separatrix.claims.paper.separations import (
-    PaperSeparation,
-    PointAnswer,
-    collect_answers,
-    find_separations,
-)
+from separatrix.claims.paper.separations import PaperSeparation, PointAnswer, collect_answers, find_separations
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.pages.reproduction_page import separations_section
@@ -32,11 +27,7 @@ def rows(answers: list[PointAnswer]) -> list[PaperSeparation]:
 
 
 def beats(rows: list[PaperSeparation], winner: str, loser: str) -> set[str]:
-    return {
-        row.construction.name
-        for row in rows
-        if (row.winner.mechanism, row.loser.mechanism) == (winner, loser)
-    }
+    return {row.construction.name for row in rows if (row.winner.mechanism, row.loser.mechanism) == (winner, loser)}
 
 
 def test_every_construction_is_asked(answers: list[PointAnswer]) -> None:
@@ -90,9 +81,7 @@ def test_rows_are_json(rows: list[PaperSeparation]) -> None:
     assert all(row["winner"]["engine"] and row["parameters"]["n"] for row in read)
 
 
-def test_the_section_shows_every_answer_and_every_win(
-    answers: list[PointAnswer], rows: list[PaperSeparation]
-) -> None:
+def test_the_section_shows_every_answer_and_every_win(answers: list[PointAnswer], rows: list[PaperSeparation]) -> None:
     page_section = separations_section(answers)
     markup = page_section.body
     assert markup.count("<b ") == len(answers)

@@ -219,9 +219,7 @@ def test_a_full_disk_is_told_before_the_work_and_leaves_nothing(
         assert names(tmp_path) == []
 
 
-def test_a_file_is_on_the_disk_before_it_gets_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
     fsync, replace = os.fsync, Path.replace
 

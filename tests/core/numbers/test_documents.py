@@ -28,12 +28,7 @@ def read(text: str) -> object:
 
 def test_what_is_not_finite_is_null_however_deep() -> None:
     value = {"a": [1.0, math.nan, (math.inf, {"b": np.float64("-inf")})], "c": "NaN", "d": None, "e": 2**80}
-    assert read(json_text(value)) == {
-        "a": [1.0, None, [None, {"b": None}]],
-        "c": "NaN",
-        "d": None,
-        "e": 2**80,
-    }
+    assert read(json_text(value)) == {"a": [1.0, None, [None, {"b": None}]], "c": "NaN", "d": None, "e": 2**80}
     assert json_text({"ü": [1.5, math.nan]}, indent=None) == '{"ü":[1.5,null]}'
 
 

@@ -15,9 +15,7 @@ from separatrix.mechanisms import Mechanism, ScoreMechanism, examples, mechanism
 
 SAMPLING = Sampling(draws=200, confidence=0.9999)
 EXTRA = ("identity-features:normalised=no", "topk:k=1", "power:beta=1", "causal-linear:normalised=yes")
-MECHANISMS: dict[str, Mechanism] = {
-    each.spelled: each for each in (*examples(), *map(mechanism_named, EXTRA))
-}
+MECHANISMS: dict[str, Mechanism] = {each.spelled: each for each in (*examples(), *map(mechanism_named, EXTRA))}
 KERNELS = [name for name, each in MECHANISMS.items() if isinstance(each, ScoreMechanism)]
 """Those that can be certified are drawn half of the time."""
 ROUNDING = 1e-12

@@ -110,10 +110,7 @@ def test_draws_together_are_draws_one_by_one(
 ) -> None:
     construction = point(name)
     attends = mechanism_named(mechanism) if isinstance(mechanism, str) else wrap(mechanism)
-    tokens, sampling = (
-        (lambda label, place: construction.dense(label, place, torch.float64)),
-        Sampling(DRAWS, 5),
-    )
+    tokens, sampling = ((lambda label, place: construction.dense(label, place, torch.float64)), Sampling(DRAWS, 5))
     found = drawing.sample_places("dense", construction, attends, tokens, sampling)
     got = found.p0, found.p1, found.only, found.distinguish, found.margin
     assert got == pytest.approx(one_by_one(construction, attends, 5), rel=1e-9, abs=1e-9)
@@ -166,9 +163,7 @@ def test_each_place_is_attended_once(attends: Callable[..., Tensor], linear: boo
     ],
     ids=["one miss", "one miss, cheap", "no miss", "no hit", "one hit", "a few hits", "half"],
 )
-def test_draws_that_cannot_decide_are_not_made(
-    hits_each_look: tuple[int, ...], costly: bool, draws: int
-) -> None:
+def test_draws_that_cannot_decide_are_not_made(hits_each_look: tuple[int, ...], costly: bool, draws: int) -> None:
     """One miss is too many for 0.99 with 400 draws; six hits in 200 may still come to be more than 0.01."""
     tally, looks = Tally(), iter(hits_each_look)
     sampling = Sampling(400, decide=(Fraction(1, 100), Fraction(99, 100)))

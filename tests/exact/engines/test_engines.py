@@ -16,16 +16,7 @@ from cases import BASE, spike
 from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid, UsageError
-from separatrix.exact.engines import (
-    EngineRefusal,
-    Outcome,
-    Sampling,
-    certified,
-    closed,
-    dense,
-    grouped,
-    solve,
-)
+from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, certified, closed, dense, grouped, solve
 from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.tally import binomial_interval
 from separatrix.exact.outputs.attention import View
@@ -91,13 +82,9 @@ def test_sampling_agrees_with_certified(point: Construction, mechanism: Mechanis
 
 @settings(max_examples=40)
 @given(point=points(largest_block=6), mechanism=mechanisms, spike_at=st.integers(0, 10**6))
-def test_where_the_spike_stands_changes_nothing(
-    point: Construction, mechanism: Mechanism, spike_at: int
-) -> None:
+def test_where_the_spike_stands_changes_nothing(point: Construction, mechanism: Mechanism, spike_at: int) -> None:
     tokens = [point.dense(1, position, torch.float64) for position in (0, spike_at % point.n)]
-    probes = [
-        mechanism(x.queries[None, None], x.keys[None, None], x.probe[None, None, :, None]) for x in tokens
-    ]
+    probes = [mechanism(x.queries[None, None], x.keys[None, None], x.probe[None, None, :, None]) for x in tokens]
     torch.testing.assert_close(*(probe.flatten().sort().values for probe in probes))
 
 
@@ -167,9 +154,7 @@ def test_large_grids_are_computed_in_pieces() -> None:
     whole = closed.evaluate(construction_named("spike"), Softmax(), Grid(fixed, ({"a1": a1}, {"n": n})))
     assert whole.p1.size > closed.CHUNK
     for row in (0, 150, 299):
-        part = closed.evaluate(
-            construction_named("spike"), Softmax(), Grid({**fixed, "a1": a1[row]}, ({"n": n},))
-        )
+        part = closed.evaluate(construction_named("spike"), Softmax(), Grid({**fixed, "a1": a1[row]}, ({"n": n},)))
         np.testing.assert_array_equal(whole.p1[row], part.p1)
         np.testing.assert_array_equal(whole.distinguish[row], part.distinguish)
 
@@ -243,15 +228,9 @@ def test_the_checker_agrees(point: Construction, mechanism: Mechanism) -> None:
 
 
 VANISHING = [
-    (
-        "taylor:order=1",
-        {"n": 10, "d": 12, "a0": "11/7", "a1": "18/7", "b": "9/7", "c": "11/7", "tau": "20/7"},
-    ),
+    ("taylor:order=1", {"n": 10, "d": 12, "a0": "11/7", "a1": "18/7", "b": "9/7", "c": "11/7", "tau": "20/7"}),
     ("softmax", {"n": 300, "d": 302, "a0": "2", "a1": "16/7", "b": "13/7", "c": "20/7", "tau": "19/7"}),
-    (
-        "power:beta=1/2",
-        {"n": 12, "d": 6, "a0": "0.6", "a1": "2.2", "b": "0.3", "c": "0.3", "form": "identity"},
-    ),
+    ("power:beta=1/2", {"n": 12, "d": 6, "a0": "0.6", "a1": "2.2", "b": "0.3", "c": "0.3", "form": "identity"}),
 ]
 
 
@@ -293,10 +272,7 @@ def test_interval_coverage_with_early_stopping(m: int) -> None:
     point, bounds = spike(n=200, d=22, m=m), (Fraction(1, 100), Fraction(99, 100))
     truth = certified.solve(point, Softmax()).distinguish
     seeds = 200
-    found = [
-        grouped.solve(point, Softmax(), Sampling(draws=400, seed=seed, decide=bounds))
-        for seed in range(seeds)
-    ]
+    found = [grouped.solve(point, Softmax(), Sampling(draws=400, seed=seed, decide=bounds)) for seed in range(seeds)]
     covered = sum(each.interval[0] <= truth <= each.interval[1] for each in found)
     assert covered >= 0.93 * seeds
     assert all("95% Clopper-Pearson interval, adjusted for " in each.evidence for each in found)
@@ -354,9 +330,7 @@ def test_few_and_many_signs_are_the_same_thing() -> None:
 
 @pytest.mark.parametrize("engine", ["dense", "grouped"])
 def test_seeds_decide_everything(engine: str) -> None:
-    first, again, other = (
-        solve(spike(a1="0.8"), Softmax(), engine, Sampling(seed=seed)) for seed in (1, 1, 2)
-    )
+    first, again, other = (solve(spike(a1="0.8"), Softmax(), engine, Sampling(seed=seed)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
@@ -390,39 +364,17 @@ def test_auto_takes_the_strongest_that_applies() -> None:
 @pytest.mark.parametrize(
     ("engine", "point", "mechanism", "complaint"),
     [
-        (
-            "dense",
-            spike(n="1e9"),
-            Softmax(),
-            r"need [\d,.]+ GiB for n=1,000,000,000 .*; engine grouped would do",
-        ),
-        (
-            "grouped",
-            spike(n="1e6", d=1_000_002),
-            Softmax(),
-            r"would need [\d,.]+ GiB .*; engine closed would do",
-        ),
+        ("dense", spike(n="1e9"), Softmax(), r"need [\d,.]+ GiB for n=1,000,000,000 .*; engine grouped would do"),
+        ("grouped", spike(n="1e6", d=1_000_002), Softmax(), r"would need [\d,.]+ GiB .*; engine closed would do"),
         ("grouped", spike(), Opaque(), r"does not accept counts; engine dense"),
         ("closed", spike(), Opaque(), r"no scalar kernel"),
         ("certified", spike(), Opaque(), r"no scalar kernel"),
-        (
-            "certified",
-            spike(d=400_002, n=400_000),
-            Softmax(),
-            r"399,999 binary digits.*; engine closed would do",
-        ),
+        ("certified", spike(d=400_002, n=400_000), Softmax(), r"399,999 binary digits.*; engine closed would do"),
         ("closed", spike(n=10**302), Softmax(), r"end at n=1e300; engine certified"),
-        (
-            "closed",
-            construction_named("plain").read({"n": 9, "m": 2, "spread": "0.1"}),
-            Softmax(),
-            r"no closed form",
-        ),
+        ("closed", construction_named("plain").read({"n": 9, "m": 2, "spread": "0.1"}), Softmax(), r"no closed form"),
     ],
 )
-def test_refusals_say_what_to_do(
-    engine: str, point: Construction, mechanism: Mechanism, complaint: str
-) -> None:
+def test_refusals_say_what_to_do(engine: str, point: Construction, mechanism: Mechanism, complaint: str) -> None:
     with pytest.raises(EngineRefusal, match=complaint):
         solve(point, mechanism, engine)
 

@@ -105,9 +105,7 @@ tenths = st.integers(0, 30).map(lambda k: Fraction(k, 10))
 @st.composite
 def points(draw: st.DrawFn) -> ExactConstruction:
     """Random points of the constructions with two to four kinds of token."""
-    name = draw(
-        st.sampled_from(["injectivity", "duplication", "dispersion", "critical", "averaging", "level"])
-    )
+    name = draw(st.sampled_from(["injectivity", "duplication", "dispersion", "critical", "averaging", "level"]))
     values: dict[str, object] = {"n": draw(st.integers(16, 10**9)), "m": draw(st.integers(1, 30))}
     values["tau"] = draw(st.integers(1, 30)) * Fraction(1, 10)
     if name not in ("critical", "duplication"):

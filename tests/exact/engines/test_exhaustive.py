@@ -30,10 +30,7 @@ CASES = [
     ("softmax", {"n": 16, "d": 10, "a0": "1/2", "a1": "1", "b": "1/3", "c": "1/6"}),
     # a spike of the other labels' size and a low threshold: every row fires often.
     ("linear", {"n": 20, "d": 7, "a0": "0.1", "a1": "9", "b": "2", "c": "0.1", "tau": "0.15"}),
-    (
-        "power:beta=5",
-        {"n": 20, "d": 7, "a0": "1", "a1": "9", "b": "2", "c": "1", "form": "identity", "tau": "2"},
-    ),
+    ("power:beta=5", {"n": 20, "d": 7, "a0": "1", "a1": "9", "b": "2", "c": "1", "form": "identity", "tau": "2"}),
 ]
 
 
@@ -73,9 +70,7 @@ def _tokens(point: Construction, label: int) -> list[list[Fraction]]:
     return rows
 
 
-def _weights(
-    mechanism: Mechanism, p: object, rows: list[list[Fraction]], query: list[Fraction]
-) -> list[Fraction]:
+def _weights(mechanism: Mechanism, p: object, rows: list[list[Fraction]], query: list[Fraction]) -> list[Fraction]:
     """f of one query row; logits are multiples of log n."""
     logits = [
         sum(query) * sum(key) if p.form == "ones" else sum(x * y for x, y in zip(query, key, strict=True))
@@ -100,9 +95,7 @@ def test_fractions_equal_the_enumeration(spelling: str, changes: dict[str, objec
     found = certified.count(point, mechanism)
     assert found.is_decided
     assert (found.low.p0, found.low.p1, found.low.only) == by_enumeration(point, mechanism)
-    parameters = {
-        name: value for name, value in point.parameters.complete_values().items() if value is not None
-    }
+    parameters = {name: value for name, value in point.parameters.complete_values().items() if value is not None}
     grid = closed.evaluate(type(point), mechanism, Grid(parameters))
     assert grid.p0.item() == pytest.approx(float(found.low.p0), abs=1e-14)
     assert grid.p1.item() == pytest.approx(float(found.low.p1), abs=1e-14)

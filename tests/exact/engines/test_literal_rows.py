@@ -79,8 +79,7 @@ def fires(made: ExactConstruction, description: Description, formula: Weights) -
     over = []
     for query in description.queries:
         products = [
-            sum(Fraction(a) * Fraction(b) for a, b in zip(query, kind.key, strict=True))
-            for kind in description.groups
+            sum(Fraction(a) * Fraction(b) for a, b in zip(query, kind.key, strict=True)) for kind in description.groups
         ]
         weights = formula([number(each) * unit for each in products], counts)
         values = [[number(x) for x in kind.value] for kind in description.groups]

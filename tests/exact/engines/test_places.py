@@ -70,10 +70,7 @@ def test_what_a_mechanism_declares_of_coordinates_is_so(mechanism: Mechanism) ->
     q, k, v = (torch.rand(1, 1, 9, 5, generator=torch.Generator().manual_seed(s)).double() for s in range(3))
     order = torch.tensor([3, 0, 4, 2, 1])
     causal = mechanism.causality.name == "ALWAYS"
-    whole, shuffled = (
-        mechanism(q, k, v, causal=causal),
-        mechanism(q[..., order], k[..., order], v, causal=causal),
-    )
+    whole, shuffled = (mechanism(q, k, v, causal=causal), mechanism(q[..., order], k[..., order], v, causal=causal))
     if mechanism.coordinate_free:
         torch.testing.assert_close(whole, shuffled)
     elif mechanism.name in ("favor", "rff", "dpfp"):
@@ -90,17 +87,7 @@ def test_places_are_drawn_evenly() -> None:
 
 ROUGH = (
     "rough",
-    {
-        "n": 40,
-        "d": 7,
-        "m": 30,
-        "a0": "0.01",
-        "a1": "0.6",
-        "b": "0.05",
-        "c": "0.1",
-        "noise": "0.03",
-        "seed": 3,
-    },
+    {"n": 40, "d": 7, "m": 30, "a0": "0.01", "a1": "0.6", "b": "0.05", "c": "0.1", "noise": "0.03", "seed": 3},
 )
 SPREAD = ("plain", {"n": 8, "m": 4, "base": 1000, "spread": 998, "peak": "0.3", "tau": "0.9"})
 COLUMNS = ("spike", {**BLOCKS, "m": 4, "tau": "0.5", "form": "identity"})
@@ -120,12 +107,7 @@ SEEDS = {400: 60, 150: 60}
 
 @pytest.mark.parametrize(("name", "values", "spelled", "engine", "draws", "decide"), COVERED)
 def test_intervals_cover_the_truth_over_all_places(
-    name: str,
-    values: dict[str, object],
-    spelled: str,
-    engine: str,
-    draws: int,
-    decide: tuple[Fraction, ...],
+    name: str, values: dict[str, object], spelled: str, engine: str, draws: int, decide: tuple[Fraction, ...]
 ) -> None:
     """With every sign vector tried at every place for the truth, 95% intervals cover it in 93% or more."""
     point, mechanism = at(name, values), mechanism_named(spelled)
@@ -156,9 +138,7 @@ def test_groups_follow_the_spike_where_coordinates_tell() -> None:
         literal, counted = ([tuple(row.tolist()) for row in each.keys] for each in tokens)
         assert tokens[1].counts is not None
         repeated = [
-            row
-            for row, count in zip(counted, tokens[1].counts.tolist(), strict=True)
-            for _ in range(int(count))
+            row for row, count in zip(counted, tokens[1].counts.tolist(), strict=True) for _ in range(int(count))
         ]
         assert sorted(repeated) == sorted(literal)
 
@@ -201,9 +181,7 @@ def test_margins_without_draws_are_the_least_at_a_few_places(
     for place in (0, point.n // 2, point.n - 1):
         tokens = [point.dense(label, place, torch.float64) for label in (0, 1)]
         seen = [x.probe[None, None, :, None] for x in tokens]
-        rows = [
-            mechanism(x.queries[None, None], x.keys[None, None], v) for x, v in zip(tokens, seen, strict=True)
-        ]
+        rows = [mechanism(x.queries[None, None], x.keys[None, None], v) for x, v in zip(tokens, seen, strict=True)]
         ends.append(float(rows[1].max() - rows[0].max()) / point.unit)
     assert len({round(each, 9) for each in ends}) > 1
     found = margin(point, mechanism)

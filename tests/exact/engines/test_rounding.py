@@ -83,8 +83,7 @@ def test_ties_beyond_counting_are_decided_where_they_matter() -> None:
     low, high = found.bounds
     for index in ((0, 0), (1, 0), (0, 7), (1, 7)):
         truth = certified.solve(
-            construction_named("spike")(grid.at(construction_named("spike").schema, index)),
-            mechanism_named("linear"),
+            construction_named("spike")(grid.at(construction_named("spike").schema, index)), mechanism_named("linear")
         )
         assert low[index] <= truth.distinguish <= high[index]
 
@@ -189,9 +188,7 @@ def test_rounding_of_large_logits_is_seen() -> None:
     """Logits of 1e9 are off by 1e-7, more than the usual slack; float64 alone knows no side of this tie."""
     point = {"n": "1e300", "m": 12, "gamma": "1000000", "rho": "0.999999", "tau": "0.5000000001"}
     made = construction_named("critical").read(point)
-    found, truth = (
-        verdict("critical", "softmax", point, engine=engine) for engine in ("closed", "certified")
-    )
+    found, truth = (verdict("critical", "softmax", point, engine=engine) for engine in ("closed", "certified"))
     assert (found.outcome.p0, found.outcome.p1) == (truth.outcome.p0, truth.outcome.p1)
     assert "ties decided exactly" in found.outcome.evidence
     assert float(enumerated._measure_attention(made, mechanism_named("softmax"), 1).errors.max()) > 1e-7

@@ -56,15 +56,7 @@ def test_engines_that_draw_nothing_refuse_to_be_told_how(
     with pytest.raises(UsageError, match=complaint):
         sx.boundary("spike", "softmax", engine=engine, sampling=sampling, a1="0.5:1.5", **fixed)
     with pytest.raises(UsageError, match=complaint):
-        sx.map(
-            "spike",
-            "softmax",
-            engine=engine,
-            sampling=sampling,
-            a1="0.5:1.5:3",
-            b="0.1:0.2:2",
-            **_without_b(),
-        )
+        sx.map("spike", "softmax", engine=engine, sampling=sampling, a1="0.5:1.5:3", b="0.1:0.2:2", **_without_b())
 
 
 def _without_b() -> dict[str, Any]:
@@ -97,9 +89,7 @@ def test_boundaries_are_searched_in_the_format() -> None:
 
 def test_scaling_laws_of_margins_have_no_format() -> None:
     parameters = {**SMALL, "n": "1e3:1e5:3:log"}
-    with pytest.raises(
-        UsageError, match="margin is computed in float64, without draws; leave out dtype=bfloat16"
-    ):
+    with pytest.raises(UsageError, match="margin is computed in float64, without draws; leave out dtype=bfloat16"):
         scaling("spike", "softmax", parameters, sampling=HALF)
 
 
@@ -146,9 +136,7 @@ def test_a_refusal_is_a_reason_and_the_engines_that_would_do(capsys: pytest.Capt
     assert (code, "window:size=8 does not accept counts; use --engine dense" in err) == (2, True)
 
 
-def test_the_library_names_arguments_and_the_command_line_their_options(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_library_names_arguments_and_the_command_line_their_options(capsys: pytest.CaptureFixture[str]) -> None:
     fixed = {name: value for name, value in SMALL.items() if name not in ("a1", "n")}
     with pytest.raises(UsageError, match="give one of them as `over`"):
         sx.boundary("spike", "softmax", a1="0.5:1.5", n="40:400", **fixed)

@@ -45,10 +45,7 @@ def test_rows_fire_where_they_exist(sigma: int, least: int, expected: int) -> No
 
 
 def test_the_first_row_to_fire_counts() -> None:
-    thresholds = (
-        Threshold(0, ALL_PLUS, "spike", 0, 2, 4),
-        Threshold(0, ALL_PLUS, "rest", 0, 3, 3),
-    )
+    thresholds = (Threshold(0, ALL_PLUS, "spike", 0, 2, 4), Threshold(0, ALL_PLUS, "rest", 0, 3, 3))
     assert not thresholds[0].is_decided
     assert thresholds[1].is_decided
     assert _least_firing(thresholds, BLOCKS, 0, ALL_PLUS, generous=True) == 2
@@ -61,9 +58,7 @@ def test_each_bound_takes_its_own_side_of_an_undecided_label(
 ) -> None:
     """Rows of one label fire from P = 1 or 3 on, those of the other from 2 on; P counts 3 signs."""
 
-    def threshold(
-        mechanism: object, model: object, label: int, triple: Triple, row: object, sigma: int
-    ) -> Threshold:
+    def threshold(mechanism: object, model: object, label: int, triple: Triple, row: object, sigma: int) -> Threshold:
         least, highest = (1, 3) if label == undecided_label else (2, 2)
         return Threshold(1 if label else 0, triple, "row", 0, least, highest)
 

@@ -68,14 +68,7 @@ def test_powers_too_long_for_fractions_are_compared_as_balls() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "side"),
-    [
-        (0.5, 0.5, 1),
-        (0.5, 0.7, 1),
-        (0.4, 0.5, None),
-        (0.3, 0.4, -1),
-        (0.4, 0.6, None),
-        (float("nan"), 0.4, -1),
-    ],
+    [(0.5, 0.5, 1), (0.5, 0.7, 1), (0.4, 0.5, None), (0.3, 0.4, -1), (0.4, 0.6, None), (float("nan"), 0.4, -1)],
 )
 def test_intervals_that_end_at_the_level(low: float, high: float, side: int | None) -> None:
     """An interval that only touches the level from below leaves open whether P reaches it."""
@@ -110,9 +103,7 @@ def test_bounds_of_undecided_neurons() -> None:
 )
 def test_words_of_intervals(interval: tuple[float, float], error: float, word: str) -> None:
     """`partial` needs both of its bounds, and rounding of the ends counts against every word."""
-    sampled = replace(
-        decided(Fraction(0), HALF, HALF), p0=0.0, p1=0.01, only=0.01, fire_d1=0.01, distinguish=0.0
-    )
+    sampled = replace(decided(Fraction(0), HALF, HALF), p0=0.0, p1=0.01, only=0.01, fire_d1=0.01, distinguish=0.0)
     assert word_for(replace(sampled, interval=interval, error=error), 1, DELTA) == word
 
 
@@ -132,8 +123,7 @@ def test_one_mechanism_separates_from_another_only_if_both_words_say_so() -> Non
 
 
 @pytest.mark.parametrize(
-    ("n", "proved_from", "applies"),
-    [(99, 100, False), (100, 100, True), (101, 100, True), (100, None, False)],
+    ("n", "proved_from", "applies"), [(99, 100, False), (100, 100, True), (101, 100, True), (100, None, False)]
 )
 def test_the_theorem_applies_from_its_n_on(n: int, proved_from: int | None, applies: bool) -> None:
     assert TheoremCoverage((), "P >= 0.98", n, proved_from).applies is applies

@@ -37,11 +37,7 @@ def readings(quiet: tuple[float, float], loud: tuple[float, float]) -> Any:
     return SimpleNamespace(reading=reading, features=(Feature(1),))
 
 
-CONFIRMING, COARSE, REFUTING = (
-    readings((0, 1), (2, 3)),
-    readings((0, 2), (0, 3)),
-    readings((2, 3), (2, 3)),
-)
+CONFIRMING, COARSE, REFUTING = (readings((0, 1), (2, 3)), readings((0, 2), (0, 3)), readings((2, 3), (2, 3)))
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,7 @@ def words(found: Readers) -> list[tuple[str, str]]:
 
 def test_linear_on_the_spike_is_blind_by_this_reader_alone() -> None:
     found = sx.readers("spike", "linear", **BASE, noise_sd="0.01")
-    assert words(found) == [
-        ("not with this reader", "the fixed reader"),
-        ("can", "linear readers of one row"),
-    ]
+    assert words(found) == [("not with this reader", "the fixed reader"), ("can", "linear readers of one row")]
     assert found.linear is not None
     assert found.linear.verified
     assert found.linear.witness.fires_on == 1
@@ -82,11 +79,7 @@ def test_equal_rows_defeat_every_reader(construction: str, spelling: str) -> Non
 
 @pytest.mark.parametrize(
     ("construction", "spelling"),
-    [
-        ("duplication", "identity-features:normalised=no"),
-        ("injectivity", "softmax"),
-        ("parity", "power:beta=6"),
-    ],
+    [("duplication", "identity-features:normalised=no"), ("injectivity", "softmax"), ("parity", "power:beta=6")],
 )
 def test_and_are_not_claimed_where_there_is_a_witness(construction: str, spelling: str) -> None:
     found = sx.readers(construction, spelling, **construction_named(construction).example)
@@ -159,9 +152,7 @@ def naive(tokens: Any, kernel: str) -> np.ndarray[Any, Any]:
         ("averaging", {"n": 60, "m": 3}),
     ],
 )
-def test_the_weights_tell_literal_tokens_apart(
-    construction: str, changes: dict[str, object], kernel: str
-) -> None:
+def test_the_weights_tell_literal_tokens_apart(construction: str, changes: dict[str, object], kernel: str) -> None:
     """The reader that is reported, applied to all tokens by other code, fires on one label alone."""
     found = sx.readers(construction, kernel, changes)
     assert found.linear is not None
@@ -172,8 +163,7 @@ def test_the_weights_tell_literal_tokens_apart(
         first, _, last = span.partition("-")
         weights[int(first) - 1 : int(last or first)] = float(weight)
     fired = [
-        (naive(made.dense(label, 0, torch.float64), kernel) / made.unit @ weights).max()
-        > float(witness.threshold)
+        (naive(made.dense(label, 0, torch.float64), kernel) / made.unit @ weights).max() > float(witness.threshold)
         for label in (0, 1)
     ]
     assert fired == [witness.fires_on == 0, witness.fires_on == 1]
@@ -335,9 +325,7 @@ class _Lying(_Plain):
 
     name = "lying"
 
-    def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
-    ) -> Attended:
+    def __call__(self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False) -> Attended:
         return self.definition(q, k, v, counts, causal) * (1 + q.mean())
 
 
@@ -390,9 +378,7 @@ def test_json() -> None:
     assert list(shown["formats"]) == ["bf16", "fp16", "fp32", "fp64"]
 
 
-def test_text_fits_eighty_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for spelling in ("linear", "topk"):
         command("spike", spelling, POINT, noise="0.01")

@@ -55,7 +55,7 @@ def test_a_hypothesis_that_fails_is_named_with_its_value(changes: dict[str, obje
 def test_all_reasons_are_given() -> None:
     found = coverage("power:beta=4", m=12, tau=10, form="identity", a1="0.2")
     assert [reason.split(",")[0].split(" ")[0] for reason in found.unmet] == [
-        *("a1(a1+b+c)", "a1", "m", "tau", "form=ones", "softmax"),
+        *("a1(a1+b+c)", "a1", "m", "tau", "form=ones", "softmax")
     ]
 
 

@@ -80,9 +80,7 @@ def test_margins_of_theory_3(spelling: str, n: int, margin: float) -> None:
 
 def test_json_has_the_promised_fields() -> None:
     shown = sx.verdict("spike", "softmax", **BASE, noise_sd="0.5").as_json()
-    promised = (
-        "construction mechanism parameters engine neuron fire_d0 fire_d1 distinguish interval margin bits"
-    )
+    promised = "construction mechanism parameters engine neuron fire_d0 fire_d1 distinguish interval margin bits"
     assert set(promised.split()) | {"verdict"} <= set(shown)
     assert shown["neuron"]["p0"] == "58995545081408665808387/633825300114114700748351602688"
     assert shown["interval"] == [shown["distinguish"]] * 2
@@ -197,8 +195,7 @@ def test_drawn_weights_are_said_and_the_answer_stays() -> None:
     first, second = (sx.verdict("spike", Net, point, sampling=Sampling(draws=2)) for _ in range(2))
     assert first.as_json() == second.as_json()
     assert first.remarks == (
-        "The scale of its logits could not be measured; if it divides them by sqrt(width), "
-        "ask Net:scale=sqrt,seed=0.",
+        "The scale of its logits could not be measured; if it divides them by sqrt(width), ask Net:scale=sqrt,seed=0.",
         "Its weights were drawn with seed 0; another seed= draws others.",
     )
     other = sx.verdict("spike", mechanism_from(Net, seed=1), point, sampling=Sampling(draws=2))
@@ -242,7 +239,5 @@ def test_a_reader_that_fires_on_both_labels_is_saturated(mechanism: str, word: s
     ],
 )
 def test_saturation_is_decided_exactly(p0: Fraction, p1: Fraction, only: Fraction, m: int, word: str) -> None:
-    outcome = combine_neurons(
-        m, *(2 * (Neuron(p0, p1, only),)), undecided_count=0, v0=0.0, v1=1.0, margin=1.0
-    )
+    outcome = combine_neurons(m, *(2 * (Neuron(p0, p1, only),)), undecided_count=0, v0=0.0, v1=1.0, margin=1.0)
     assert word_for(outcome, m, DELTA) == word

@@ -112,10 +112,7 @@ def test_counts_that_were_altered_are_told(path: Path, statement: str) -> None:
 
 
 def test_counts_that_are_too_large_do_not_prolong_reading(path: Path) -> None:
-    change(
-        path,
-        "UPDATE separatrix_tallies SET rows = 1 << 61 WHERE name = 'environments'",
-    )
+    change(path, "UPDATE separatrix_tallies SET rows = 1 << 61 WHERE name = 'environments'")
     spoil(path, "environments")
     spoil(path, "sweeps")
     with few_queries():
@@ -123,9 +120,7 @@ def test_counts_that_are_too_large_do_not_prolong_reading(path: Path) -> None:
     assert (found.cells, found.sweeps, found.environments) == (90, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("table", "lost"), [("environments", "environment"), ("separatrix_tallies", "counts")]
-)
+@pytest.mark.parametrize(("table", "lost"), [("environments", "environment"), ("separatrix_tallies", "counts")])
 def test_a_sweep_is_read_around_a_broken_page_of_another_table(path: Path, table: str, lost: str) -> None:
     spoil(path, table)
     with pytest.warns(DamageWarning, match=f"1 .*{lost} is lost; the intact rows are used"):

@@ -52,19 +52,7 @@ seeds = [1, 2]
 parameters = { a1 = 1.2, n = "100:300:3" }
 """
 )
-ANSWERS = (
-    "id",
-    "part",
-    "mechanism",
-    "parameters",
-    "seed",
-    "verdict",
-    "status",
-    "distinguish",
-    "low",
-    "high",
-    "p0",
-)
+ANSWERS = ("id", "part", "mechanism", "parameters", "seed", "verdict", "status", "distinguish", "low", "high", "p0")
 
 
 @pytest.fixture(scope="module")

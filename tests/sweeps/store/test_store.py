@@ -189,9 +189,7 @@ def test_killed_while_making_a_store(path: Path) -> None:
             path.unlink()
 
 
-@pytest.mark.parametrize(
-    "bytes_", [b"", b"SQLite", b"n,d,m\n1,2,3\n" * 500, b"SQLite format 3\0" + b"x" * 496]
-)
+@pytest.mark.parametrize("bytes_", [b"", b"SQLite", b"n,d,m\n1,2,3\n" * 500, b"SQLite format 3\0" + b"x" * 496])
 @pytest.mark.parametrize("create", [True, False])
 def test_files_that_are_no_store(path: Path, bytes_: bytes, create: bool) -> None:
     path.write_bytes(bytes_)
@@ -661,17 +659,13 @@ def test_what_stands_on_other_pages_is_shown(sound: Path, path: Path) -> None:
     for page, count in (*pages[1:-1:7], pages[-1]):
         start = 4096 * (page - 1)
         path.write_bytes(whole[:start] + bytes(4096) + whole[start + 4096 :])
-        with pytest.warns(
-            DamageWarning, match=rf"is damaged: {count} cells? (is|are) lost; the intact rows are used"
-        ):
+        with pytest.warns(DamageWarning, match=rf"is damaged: {count} cells? (is|are) lost; the intact rows are used"):
             kept = contents(open_store(url_of(path)))
         assert set(kept) < expected
         assert len(kept) == len(expected) - count
 
 
-def test_the_shown_cells_of_a_damaged_store(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_shown_cells_of_a_damaged_store(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1 and a line on stderr, in every form; reports and comparisons say so in JSON."""
     store = open_store(url_of(path), create=True)
     store.add(map(row, range(6)))
@@ -746,18 +740,7 @@ def sources() -> list[Path]:
     return [*package.glob("store/**/*.py"), *package.glob("sweeps/**/*.py")]
 
 
-FORBIDDEN = {
-    "pickle",
-    "marshal",
-    "shelve",
-    "dill",
-    "cloudpickle",
-    "yaml",
-    "joblib",
-    "eval",
-    "exec",
-    "compile",
-}
+FORBIDDEN = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "joblib", "eval", "exec", "compile"}
 
 
 @pytest.mark.parametrize("source", sources(), ids=lambda file: f"{file.parent.name}/{file.name}")
@@ -778,8 +761,6 @@ def test_what_is_stored_is_never_executed(source: Path) -> None:
 
 
 def test_opening_needs_no_heavy_packages() -> None:
-    asked = (
-        "import sys, separatrix.sweeps.store; print(sorted({'torch', 'numpy', 'polars'} & set(sys.modules)))"
-    )
+    asked = "import sys, separatrix.sweeps.store; print(sorted({'torch', 'numpy', 'polars'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -184,9 +184,7 @@ def gnu_sparse(size: int) -> bytes:
 REAL_SIZE = str(3 << 30)
 SPARSE = {
     "GNU": gnu_sparse(3 << 30),
-    "PAX 0.0": pax_tar(
-        {"GNU.sparse.size": REAL_SIZE, "GNU.sparse.offset": "0", "GNU.sparse.numbytes": "0"}, b""
-    ),
+    "PAX 0.0": pax_tar({"GNU.sparse.size": REAL_SIZE, "GNU.sparse.offset": "0", "GNU.sparse.numbytes": "0"}, b""),
     "PAX 0.1": pax_tar({"GNU.sparse.map": "0,0", "GNU.sparse.size": REAL_SIZE}, b""),
     "PAX 1.0": pax_tar(
         {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": REAL_SIZE},
@@ -223,9 +221,7 @@ def test_a_zip_directory_at_a_negative_offset_is_refused() -> None:
 def test_a_zip_directory_with_too_many_entries_is_refused_before_it_is_read() -> None:
     entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", *6 * [0], *3 * [0], 1, *4 * [0], *2 * [0]) + b"a"
     count = 300_000
-    end = struct.pack(
-        "<4s4H2IH", b"PK\x05\x06", 0, 0, count & 0xFFFF, count & 0xFFFF, count * len(entry), 0, 0
-    )
+    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, count & 0xFFFF, count & 0xFFFF, count * len(entry), 0, 0)
     data = count * entry + end
     with bounded_memory(), pytest.raises(UsageError, match="more than 200,000 members"):
         unzip(data, "a", MOST, "x.zip")

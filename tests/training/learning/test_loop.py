@@ -65,16 +65,7 @@ def assert_equal_results(result: RunResult, expected: RunResult) -> None:
         result.model.state_dict().items(), expected.model.state_dict().values(), strict=True
     ):
         assert torch.equal(actual, weight), name
-    fields = (
-        "outcome",
-        "score",
-        "validation",
-        "loss",
-        "steps",
-        "solved_at",
-        "parameter_count",
-        "state_bytes",
-    )
+    fields = ("outcome", "score", "validation", "loss", "steps", "solved_at", "parameter_count", "state_bytes")
     assert [getattr(result, name) for name in fields] == [getattr(expected, name) for name in fields]
 
 
@@ -92,9 +83,7 @@ class Numbers(NeedleTask):
         samples_of_needle = super().draw(count, split, rng)
         present = np.ones(samples_of_needle.inputs.shape[:2], dtype=bool)
         present[::2, 0] = False
-        targets = np.concatenate([samples_of_needle.targets, -samples_of_needle.targets], axis=1).astype(
-            np.float32
-        )
+        targets = np.concatenate([samples_of_needle.targets, -samples_of_needle.targets], axis=1).astype(np.float32)
         positions = np.concatenate([samples_of_needle.positions, samples_of_needle.positions - 2], axis=1)
         return Samples(samples_of_needle.inputs, positions, targets, present)
 
@@ -146,9 +135,7 @@ def test_training_equals_a_literal_adamw_with_warm_up_cosine_and_clipping(task: 
     result = train(config)
     assert result.outcome is RunOutcome.UNSOLVED
     np.testing.assert_allclose(result.curves.loss, losses, rtol=1e-4)
-    for (name, actual), expected in zip(
-        result.model.state_dict().items(), model.state_dict().values(), strict=True
-    ):
+    for (name, actual), expected in zip(result.model.state_dict().items(), model.state_dict().values(), strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5, msg=name)
     assert (result.curves.gradient > 0.3).any()
 
@@ -204,9 +191,7 @@ def test_initial_weights_and_batches_are_paired_over_mechanisms() -> None:
     reference = build_model(NEEDLE, "softmax", setting, 5).state_dict()
     for mechanism in examples():
         weights = build_model(NEEDLE, mechanism, setting, 5).state_dict()
-        assert all(torch.equal(weights[name], weight) for name, weight in reference.items()), (
-            mechanism.spelled
-        )
+        assert all(torch.equal(weights[name], weight) for name, weight in reference.items()), mechanism.spelled
     other_weights = build_model(NEEDLE, "softmax", setting, 6).state_dict()
     assert not torch.equal(reference["head.weight"], other_weights["head.weight"])
     losses = [train(run(name, seed=seed, steps=1, every=1)).loss for name, seed in (("elu", 1), ("elu", 2))]
@@ -233,9 +218,7 @@ def test_test_data_are_drawn_once_and_never_by_pilots() -> None:
     Watched.drawn.clear()
     result = train(run(task=task, test=True))
     assert Watched.drawn == [*training_draws, (Split.TEST, 16, 0, 0)]
-    assert result.score == score_model(
-        result.model, task, draw_test_samples(task, run(task=task).setting.tests)
-    )
+    assert result.score == score_model(result.model, task, draw_test_samples(task, run(task=task).setting.tests))
 
 
 def test_a_finished_run_is_tested_once_at_each_further_length_and_a_pilot_never() -> None:
@@ -258,9 +241,7 @@ def test_a_run_stops_when_the_task_is_solved() -> None:
     assert result.outcome is RunOutcome.SOLVED
     _, ceiling = draw_validation_samples(config.task, config.setting.validation)
     goal = ceiling - config.task.tolerance
-    evaluations = [
-        (step, value >= goal) for step, name, value in result.curves.rows() if name == "validation"
-    ]
+    evaluations = [(step, value >= goal) for step, name, value in result.curves.rows() if name == "validation"]
     pairs = [first and second for (_, first), (_, second) in itertools.pairwise(evaluations)]
     assert pairs == [False] * (len(pairs) - 1) + [True]
     assert (result.solved_at, result.steps) == (evaluations[-2][0], evaluations[-1][0])
@@ -321,9 +302,7 @@ def failing_mechanism(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> 
 
 
 def test_a_mechanism_that_breaks_in_backward_is_named() -> None:
-    with pytest.raises(
-        UsageError, match=r"^failing_mechanism fails in backward, at step 1: RuntimeError: no gradient"
-    ):
+    with pytest.raises(UsageError, match=r"^failing_mechanism fails in backward, at step 1: RuntimeError: no gradient"):
         train(run(failing_mechanism))
 
 
@@ -384,23 +363,15 @@ MAX_MEMORY = 4_000_000
 """Bytes that reading a crafted checkpoint may allocate."""
 BOMB_BYTES = 4 * MAX_MEMORY
 CRAFTED = {
-    "a terabyte": pack_members(
-        x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}\n")
-    ),
+    "a terabyte": pack_members(x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}\n")),
     "a product that is small": pack_members(
         x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-4294967296, -4294967296)}\n")
     ),
     "a shape of words": pack_members(x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': ('a',)}\n")),
-    "a type of numbers": pack_members(
-        x=npy(b"{'descr': 7, 'fortran_order': False, 'shape': (1,)}\n", bytes(8))
-    ),
-    "a wide type": pack_members(
-        x=npy(b"{'descr': '|V1099511627776', 'fortran_order': False, 'shape': ()}\n")
-    ),
+    "a type of numbers": pack_members(x=npy(b"{'descr': 7, 'fortran_order': False, 'shape': (1,)}\n", bytes(8))),
+    "a wide type": pack_members(x=npy(b"{'descr': '|V1099511627776', 'fortran_order': False, 'shape': ()}\n")),
     "no dictionary": pack_members(x=npy(b"[1, 2\n")),
-    "too many bytes": pack_members(
-        x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}\n", bytes(9))
-    ),
+    "too many bytes": pack_members(x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}\n", bytes(9))),
     "another format": pack_members(x=b"\x93NUMPY\x09\x00"),
     "no array": pack_members(x=b"words"),
     "a bomb": pack_members(zipfile.ZIP_DEFLATED, x=npy_bytes(np.zeros(BOMB_BYTES // 8))),
@@ -412,9 +383,7 @@ CRAFTED = {
 def test_a_crafted_checkpoint_is_refused_within_bounded_memory(data: bytes) -> None:
     tracemalloc.start()
     try:
-        with pytest.raises(
-            CheckpointError, match="the checkpoint is damaged; start again with --retry-failed"
-        ):
+        with pytest.raises(CheckpointError, match="the checkpoint is damaged; start again with --retry-failed"):
             unpack_arrays(data)
         assert tracemalloc.get_traced_memory()[1] < MAX_MEMORY
     finally:

@@ -51,9 +51,7 @@ def test_every_witness_is_between_floor_and_ceiling(name: str, mechanism: str) -
     samples, ceiling, floor = samples_with_bounds(name)
     score, sign = score_model(write_witness(task, mechanism, setting), task, samples), task.metric.sign
     margin = 0.0 if name in ("mqar", "induction", "duplication", "regression") else 3 * (0.02 / 400) ** 0.5
-    assert (
-        sign * score <= sign * ceiling + margin + 1e-9
-    )  # on a few samples another rule may score better by chance
+    assert sign * score <= sign * ceiling + margin + 1e-9  # on a few samples another rule may score better by chance
     proved_ceiling = task.proved_ceiling(mechanism_named(mechanism), setting)
     assert sign * score > sign * floor + 0.05
     if proved_ceiling is not None:  # it is an expectation, and the score is measured on a sample
@@ -75,10 +73,7 @@ def test_a_witness_has_the_shapes_of_the_trained_model(name: str) -> None:
 def test_needle_witnesses_compute_the_softmax_and_linear_rules(n: int, count: int) -> None:
     task = task_of("needle", n=n)
     samples = task.samples(count, Split.TEST)
-    assert (
-        abs(score_model(write_witness(task, "softmax"), task, samples) - task.ceiling(samples).score)
-        <= 1 / count
-    )
+    assert abs(score_model(write_witness(task, "softmax"), task, samples) - task.ceiling(samples).score) <= 1 / count
     u, z, marks = samples.inputs[:, -1, :4], samples.inputs[:, :-1, :4], samples.inputs[:, :-1, 4]
     linear = np.einsum("cnd,cd,cn->c", z, u, marks, dtype=np.float64)
     for mechanism in ("identity-features:normalised=no", "identity-features", "causal-linear", "gla"):
@@ -90,8 +85,7 @@ def test_a_delta_rule_with_weak_writes_answers_the_needle_like_a_sum() -> None:
     task = task_of("needle", n=64)
     samples = task.samples(1000, Split.TEST)
     delta, linear = (
-        outputs_of(write_witness(task, mechanism), samples)[:, 0].argmax(-1)
-        for mechanism in ("delta", "causal-linear")
+        outputs_of(write_witness(task, mechanism), samples)[:, 0].argmax(-1) for mechanism in ("delta", "causal-linear")
     )
     assert (delta == linear).mean() > 0.97
 
@@ -106,14 +100,7 @@ def test_recall_by_a_sum_equals_the_interference_of_its_codes() -> None:
             for key, value in zip(row[:64:2], row[1:64:2], strict=True):
                 scores[value - 32] += codes[query] @ codes[key]
             correct.append(scores.argmax() == target)
-    for mechanism in (
-        "identity-features:normalised=no",
-        "causal-linear",
-        "ssd",
-        "gla",
-        "delta",
-        "gated-delta",
-    ):
+    for mechanism in ("identity-features:normalised=no", "causal-linear", "ssd", "gla", "delta", "gated-delta"):
         score = score_model(write_witness(task, mechanism, setting), task, samples)
         assert abs(score - np.mean(correct)) < 0.003
     assert np.mean(correct) > 0.88
@@ -139,9 +126,7 @@ def test_normalised_mechanisms_solve_duplication_only_with_a_first_token() -> No
         for setting in (with_first.default_setting(), with_first.default_setting(norm="yes", out_norm="yes")):
             assert (
                 score_model(
-                    write_witness(with_first, mechanism, setting),
-                    with_first,
-                    with_first.samples(400, Split.TEST),
+                    write_witness(with_first, mechanism, setting), with_first, with_first.samples(400, Split.TEST)
                 )
                 == 1.0
             )
@@ -165,9 +150,7 @@ def test_regression_by_delta_and_softmax() -> None:
     samples, two = task.samples(3000, Split.TEST), task.default_setting(heads=2)
     assert score_model(write_witness(task, "delta"), task, samples) < 0.1  # a step for every example
     assert score_model(write_witness(task, "softmax"), task, samples) < 0.5
-    assert (
-        score_model(write_witness(task, "softmax", two), task, samples) < 0.27
-    )  # the second head removes the mean
+    assert score_model(write_witness(task, "softmax", two), task, samples) < 0.27  # the second head removes the mean
 
 
 def test_the_static_spike() -> None:
@@ -183,9 +166,7 @@ def test_the_static_spike() -> None:
 @pytest.mark.parametrize("name", ["needle", "spike", "mqar", "induction"])
 def test_softmax_works_through_norms_heads_blocks_and_mlps(name: str) -> None:
     task = task_of(name, **task_named(name).example)
-    setting = task.default_setting(
-        width=128, heads=2, key_width=32, depth=2, mlp=2, norm="yes", out_norm="yes", conv=3
-    )
+    setting = task.default_setting(width=128, heads=2, key_width=32, depth=2, mlp=2, norm="yes", out_norm="yes", conv=3)
     samples = task.samples(500, Split.TEST)
     model = write_witness(task, "softmax", setting)
     assert score_model(model, task, samples) == pytest.approx(task.ceiling(samples).score, abs=0.005)

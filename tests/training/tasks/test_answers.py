@@ -16,9 +16,7 @@ from separatrix.training.tasks import Samples, Split, Task, task_named
 from separatrix.training.tasks._shifted import log_norm_ratio
 
 
-def draw_samples(
-    name: str, count: int = 60, split: Split = Split.TEST, **parameters: object
-) -> tuple[Task, Samples]:
+def draw_samples(name: str, count: int = 60, split: Split = Split.TEST, **parameters: object) -> tuple[Task, Samples]:
     task = task_named(name).read(parameters)
     return task, task.samples(count, split)
 
@@ -83,10 +81,7 @@ def test_the_item_of_highest_priority_is_retrieved() -> None:
     for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
         items = [(token[0], int(token[2:].argmax())) for token in tokens[:-1]]
         assert max(items)[1] == target
-        sums = [
-            sum(priority - 0.5 for priority, label in items if label == label_number)
-            for label_number in range(10)
-        ]
+        sums = [sum(priority - 0.5 for priority, label in items if label == label_number) for label_number in range(10)]
         correct += sums.index(max(sums)) == target
     assert floor_score(task, samples) == pytest.approx(correct / 60)
 
@@ -105,18 +100,14 @@ def test_only_positions_beyond_the_trained_length_are_scored(name: str) -> None:
 def test_parity_counts_the_ones_so_far() -> None:
     for split in Split:
         _, samples = draw_samples("parity", 20, split)
-        for tokens, positions, targets in zip(
-            samples.inputs.tolist(), samples.positions, samples.targets, strict=True
-        ):
+        for tokens, positions, targets in zip(samples.inputs.tolist(), samples.positions, samples.targets, strict=True):
             assert [sum(tokens[: position + 1]) % 2 for position in positions] == targets.tolist()
 
 
 def test_modular_expressions_have_the_value_of_python() -> None:
     for split in Split:
         _, samples = draw_samples("modular", 20, split, modulus=7, times="yes")
-        for tokens, positions, targets in zip(
-            samples.inputs, samples.positions, samples.targets, strict=True
-        ):
+        for tokens, positions, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
             words = "".join("0123456+-*"[token] for token in tokens)
             assert [eval(words[: position + 1]) % 7 for position in positions] == targets.tolist()
     with pytest.raises(UsageError, match="modulus=6 must be a prime number"):
@@ -153,9 +144,7 @@ def test_listops_have_the_value_computed_with_a_stack() -> None:
         deepest = max(deepest, int(open_lists.max()))
         digits = [word for word in words if word in names[:10]]
         flat_count += evaluate([words[0], *digits, "]"]) == target
-        outer_digits = [
-            word for word, lists in zip(words, open_lists, strict=True) if lists == 1 and word in digits
-        ]
+        outer_digits = [word for word, lists in zip(words, open_lists, strict=True) if lists == 1 and word in digits]
         outer_count += (
             evaluate([words[0], *outer_digits, *outer_digits, "]"]) == target
             if outer_digits and words[0] != "SM"
@@ -185,12 +174,8 @@ def test_no_rule_that_evaluates_one_list_beats_the_floor_of_listops() -> None:
             elements[-1].append(word)
             depth += (word in names[10:14]) - (word == "]")
         for name, stand_in in stand_ins.items():
-            digits = [
-                x for element in elements for x in (element if len(element) == 1 else stand_in(element))
-            ]
-            answer = (
-                int(digits[0]) if len(digits) == 1 else evaluate([words[0], *digits, "]"]) if digits else -1
-            )
+            digits = [x for element in elements for x in (element if len(element) == 1 else stand_in(element))]
+            answer = int(digits[0]) if len(digits) == 1 else evaluate([words[0], *digits, "]"]) if digits else -1
             correct[name] += answer == target
     assert max(correct.values()) / 2000 > 0.44
     assert floor_score(task, samples) > max(correct.values()) / 2000 + 0.02

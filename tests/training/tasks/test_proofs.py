@@ -207,10 +207,7 @@ def test_a_proved_ceiling_covers_only_its_class_of_models() -> None:
         assert task.proved_ceiling(mechanism, task.default_setting(**changes)) is None
     first = task_named("duplication").read({"first": "yes"})
     assert first.proved_ceiling(softmax, first.default_setting()) is None
-    for name, mechanism, changes in (
-        ("mqar", softmax, {"conv": 0}),
-        ("duplication", softmax, {"norm": "yes"}),
-    ):
+    for name, mechanism, changes in (("mqar", softmax, {"conv": 0}), ("duplication", softmax, {"norm": "yes"})):
         task = task_named(name).read({})
         proved = task.proved_ceiling(mechanism, task.default_setting(**changes))
         samples: Samples = task.samples(4000, Split.TEST)
@@ -220,13 +217,7 @@ def test_a_proved_ceiling_covers_only_its_class_of_models() -> None:
 
 @pytest.mark.parametrize(
     ("n", "strength", "score"),
-    [
-        (2048, "1.5", 0.6078),
-        (4096, "1.5", 0.5837),
-        (600, "0.25", 0.5086),
-        (4, "0.001", 0.5002),
-        (64, "1000", 1),
-    ],
+    [(2048, "1.5", 0.6078), (4096, "1.5", 0.5837), (600, "0.25", 0.5086), (4, "0.001", 0.5002), (64, "1000", 1)],
 )
 def test_the_ceiling_of_spikes_does_not_underflow(n: int, strength: str, score: float) -> None:
     """Against draws of the two statistics, classified by their densities in the arithmetic of mpmath."""
@@ -264,17 +255,11 @@ EXTREMES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [(name, words) for name, several in EXTREMES.items() for words in several]
-)
-def test_proved_ceilings_lie_between_a_shortcut_and_the_best_rule(
-    name: str, words: dict[str, object]
-) -> None:
+@pytest.mark.parametrize(("name", "words"), [(name, words) for name, several in EXTREMES.items() for words in several])
+def test_proved_ceilings_lie_between_a_shortcut_and_the_best_rule(name: str, words: dict[str, object]) -> None:
     task = task_named(name).read(words)
     setting = task.default_setting(conv=0, depth=1)
-    mechanism = mechanism_named(
-        "softmax" if name in ("mqar", "induction", "copy", "duplication") else "causal-linear"
-    )
+    mechanism = mechanism_named("softmax" if name in ("mqar", "induction", "copy", "duplication") else "causal-linear")
     proved = task.proved_ceiling(LINEAR if name in ("location", "regression") else mechanism, setting)
     assert proved is not None
     assert math.isfinite(proved.score)

@@ -159,9 +159,7 @@ def test_every_byte_predicts_the_next(folder: Path) -> None:
     for split in Split:
         symbols = task.part(split).symbols
         samples = task.samples(5, split)
-        for start, inputs, targets in zip(
-            samples.latents["row"], samples.inputs, samples.targets, strict=True
-        ):
+        for start, inputs, targets in zip(samples.latents["row"], samples.inputs, samples.targets, strict=True):
             assert inputs.tolist() == symbols[start : start + 8].tolist()
             assert targets.tolist() == symbols[start + 1 : start + 9].tolist()
         assert (samples.positions == np.arange(8)).all()

@@ -32,9 +32,7 @@ def rows(samples: Samples) -> set[bytes]:
     """Return each input as bytes, without absent tokens."""
     if samples.present is None:
         return {tokens.tobytes() for tokens in samples.inputs}
-    return {
-        tokens[present].tobytes() for tokens, present in zip(samples.inputs, samples.present, strict=True)
-    }
+    return {tokens[present].tobytes() for tokens, present in zip(samples.inputs, samples.present, strict=True)}
 
 
 def test_samples_are_determined_by_seed_and_step(task: Task) -> None:
@@ -64,9 +62,7 @@ def test_samples_are_the_same_on_every_machine(task: Task) -> None:
         result, golden = sketch(task.samples(6, split, 7, 3)), GOLDEN[task.spelling][split.name]
         assert result.keys() == golden.keys()
         for name, value in result.items():
-            assert value == (
-                pytest.approx(golden[name], abs=1e-3) if isinstance(value, float) else golden[name]
-            )
+            assert value == (pytest.approx(golden[name], abs=1e-3) if isinstance(value, float) else golden[name])
 
 
 def test_the_splits_share_no_input(task: Task) -> None:
@@ -136,8 +132,7 @@ def position_features(samples: Samples) -> np.ndarray:
     length = np.full(len(samples), width) if samples.present is None else samples.present.sum(1)
     length = np.repeat(length, answers)
     return np.concatenate(
-        [one_hot(position), one_hot(length), np.stack([position, length, position**2], axis=1) / width**2],
-        axis=1,
+        [one_hot(position), one_hot(length), np.stack([position, length, position**2], axis=1) / width**2], axis=1
     )
 
 
@@ -232,9 +227,7 @@ def test_invalid_further_lengths_are_refused(also: str) -> None:
 
 
 def test_further_lengths_are_the_same_task_at_these_lengths() -> None:
-    task = task_named("modular").read(
-        {"trained": 4, "tested": 6, "also": "9,5", "modulus": 5, "times": "yes"}
-    )
+    task = task_named("modular").read({"trained": 4, "tested": 6, "also": "9,5", "modulus": 5, "times": "yes"})
     assert {n: longer.spelling for n, longer in task.further_tasks().items()} == {
         n: f"modular trained=4 tested={n} modulus=5 times=yes" for n in (9, 5)
     }
@@ -242,7 +235,5 @@ def test_further_lengths_are_the_same_task_at_these_lengths() -> None:
 
 
 if __name__ == "__main__":
-    golden = {
-        task.spelling: {split.name: sketch(task.samples(6, split, 7, 3)) for split in Split} for task in CASES
-    }
+    golden = {task.spelling: {split.name: sketch(task.samples(6, split, 7, 3)) for split in Split} for task in CASES}
     (Path(__file__).parent / "golden_samples.json").write_text(json.dumps(golden, indent=1) + "\n")

@@ -17,13 +17,7 @@ from separatrix.analysis.cards.construction_result import (
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.costs.cost import measure_cost
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.contract import (
-    Broken,
-    Examination,
-    examination_after_crash,
-    examination_of_uncallable,
-    examine,
-)
+from separatrix.contract import Broken, Examination, examination_after_crash, examination_of_uncallable, examine
 from separatrix.contract.inputs import causal_modes, draw_tokens, fit_shape, require_finite
 from separatrix.core.errors import describe_failure, one_line
 from separatrix.core.parameters import listed_mechanisms
@@ -81,9 +75,7 @@ def assess(
 
     def before_check(name: str, examination: Examination) -> None:
         on_crash(
-            lambda cause: replace(
-                empty, calling=calling, contract=examination_after_crash(examination, name, cause)
-            )
+            lambda cause: replace(empty, calling=calling, contract=examination_after_crash(examination, name, cause))
         )
 
     contract = examination_of_uncallable(failure) if failure else _examine(subject, tell, before_check)

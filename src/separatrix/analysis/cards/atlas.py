@@ -86,9 +86,7 @@ class Atlas(Result):
     @property
     def cells(self) -> list[AtlasCell]:
         """One cell for each mechanism and construction."""
-        return [
-            AtlasCell.from_result(row.mechanism, result) for row in self.mechanisms for result in row.results
-        ]
+        return [AtlasCell.from_result(row.mechanism, result) for row in self.mechanisms for result in row.results]
 
     def rows(self) -> list[Row]:
         """Return one row for each mechanism and construction."""
@@ -136,17 +134,12 @@ def atlas(
     # Mechanisms that need every token take longest. They come first, so that all workers end together.
     cells.sort(key=lambda cell: cell[0].takes_counts)
     results = dict(_compute_cells(cells, tell, workers))
-    rows = [
-        AtlasRow(mechanism, tuple(results[mechanism.spelled, name] for name in names))
-        for mechanism in selection
-    ]
+    rows = [AtlasRow(mechanism, tuple(results[mechanism.spelled, name] for name in names)) for mechanism in selection]
     return Atlas(tuple(sorted(rows, key=sort_key)))
 
 
 def select_cells(
-    mechanisms: Any = None,
-    constructions: str | Sequence[str] | None = None,
-    family: str | Sequence[str] | None = None,
+    mechanisms: Any = None, constructions: str | Sequence[str] | None = None, family: str | Sequence[str] | None = None
 ) -> tuple[list[Mechanism], list[str]]:
     """Return the mechanisms and the columns of an atlas, before any cell is computed."""
     selection = examples() if mechanisms is None else mechanisms_from(mechanisms)
@@ -207,10 +200,7 @@ def _compute_cells(
     earlier = set(active_children())
     with safe_path(), signals_held_back():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_prepare_worker)
-        names = {
-            pool.submit(_compute_cell, mechanism, name): (mechanism.spelled, name)
-            for mechanism, name in cells
-        }
+        names = {pool.submit(_compute_cell, mechanism, name): (mechanism.spelled, name) for mechanism, name in cells}
     processes = set(active_children()) - earlier
     with pool:
         try:
@@ -219,8 +209,7 @@ def _compute_cells(
                 yield names[future], future.result()
         except BrokenProcessPool:
             raise SeparatrixError(
-                "a process that computes cells of the atlas died, perhaps for lack of memory; name fewer "
-                "mechanisms"
+                "a process that computes cells of the atlas died, perhaps for lack of memory; name fewer mechanisms"
             ) from None
         except BaseException:
             # Leaving the block waits for the cells that are being computed, which may take minutes.

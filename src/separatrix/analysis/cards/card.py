@@ -158,9 +158,7 @@ class Card(Result):
     def holds(self) -> bool:
         """Whether the contract is kept and the mechanism failed nowhere."""
         results = self.constructions.values()
-        return self.contract.holds and not any(
-            isinstance(r, NoConstructionResult) and r.is_broken for r in results
-        )
+        return self.contract.holds and not any(isinstance(r, NoConstructionResult) and r.is_broken for r in results)
 
     @property
     def progress_sentence(self) -> str:
@@ -298,8 +296,7 @@ class Card(Result):
             *((check, "does not apply", reason) for check, reason in contract.skipped.items()),
         ]
         return [
-            {"mechanism": name, "check": check, "outcome": outcome, "why": reason}
-            for check, outcome, reason in checks
+            {"mechanism": name, "check": check, "outcome": outcome, "why": reason} for check, outcome, reason in checks
         ]
 
 

@@ -144,9 +144,7 @@ def reference_points() -> dict[str, Construction]:
     }
 
 
-def compute_result(
-    name: str, point: Construction, mechanism: Mechanism
-) -> ConstructionResult | NoConstructionResult:
+def compute_result(name: str, point: Construction, mechanism: Mechanism) -> ConstructionResult | NoConstructionResult:
     """Compute the result at one point with the strongest engine that applies."""
     try:
         verdict = verdict_at(point, mechanism)
@@ -254,9 +252,7 @@ class AtlasCell(AtlasVerdict):
     rescued_by: RescuedBy | None = None
 
     @classmethod
-    def from_result(
-        cls, mechanism: Mechanism, result: ConstructionResult | NoConstructionResult
-    ) -> AtlasCell:
+    def from_result(cls, mechanism: Mechanism, result: ConstructionResult | NoConstructionResult) -> AtlasCell:
         """Return the row for a result."""
         if isinstance(result, NoConstructionResult):
             place = mechanism.family, mechanism.spelled, result.name

@@ -213,15 +213,11 @@ def illustrate_at(
         raise UsageError(f"seed={seed} is out of range; it must be 0 to {MAX_SEED}")
     kind, selection = construction_named(construction), mechanisms_from(mechanisms)
     if len(selection) > MAX_PICTURE_MECHANISMS:
-        raise UsageError(
-            f"{len(selection)} mechanisms are more than a picture has room for, {MAX_PICTURE_MECHANISMS}"
-        )
+        raise UsageError(f"{len(selection)} mechanisms are more than a picture has room for, {MAX_PICTURE_MECHANISMS}")
     values = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
     point, missing = read_completed(kind, {name: values[name] for name in parameters})
     n = parse_integer(parameters.get("n", point.n), "n")
-    length_remark = (
-        "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
-    )
+    length_remark = "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
     picture = replace(_draw(point, selection, seed), taken=missing, moved=length_remark)
     if not picture.mechanisms:
         raise EngineRefusal("; ".join(refusal.reason for refusal in picture.refused))
@@ -248,10 +244,7 @@ def _draw(construction: Construction, mechanisms: Iterable[Mechanism], seed: int
         except Exception as error:  # a user's mechanism may raise anything
             refusals[name] = RefusedPicture(name, f"{name} {describe_failure(error)}")
             continue
-        d0, d1 = (
-            _row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds))
-            for label in LABELS
-        )
+        d0, d1 = (_row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds)) for label in LABELS)
         picture = MechanismPicture(
             name,
             mechanism.is_normalised,
@@ -283,9 +276,7 @@ def _draw(construction: Construction, mechanisms: Iterable[Mechanism], seed: int
     )
 
 
-def _row_weights(
-    rows: tuple[TokenRow, ...], layout: TokenLayout, readings: NeuronReadings, kinds: int
-) -> Weights:
+def _row_weights(rows: tuple[TokenRow, ...], layout: TokenLayout, readings: NeuronReadings, kinds: int) -> Weights:
     """Return the weights that a query of each kind gives to each row."""
     if readings.weights is None:
         return ((math.nan,) * len(rows),) * kinds

@@ -93,8 +93,7 @@ def measure_difference(
     outcome, refusal = None, ""
     try:
         outcome = strongest(
-            [engine for engine in STRENGTH if not engine.draws],
-            lambda engine: engine.solve(construction, mechanism),
+            [engine for engine in STRENGTH if not engine.draws], lambda engine: engine.solve(construction, mechanism)
         )
     except EngineRefusal as error:
         refusal = str(error)
@@ -128,9 +127,7 @@ def _chance(outcome: Outcome, m: int) -> Chance:
     return Chance(word_for(outcome, m, DELTA), *numbers, chance_of(outcome))
 
 
-def _equal_in(
-    construction: Construction, mechanism: Mechanism, probes: tuple[Ends, Ends]
-) -> Mapping[str, bool | None]:
+def _equal_in(construction: Construction, mechanism: Mechanism, probes: tuple[Ends, Ends]) -> Mapping[str, bool | None]:
     """Return for each number format whether D0 and D1 are the same number in it."""
     try:
         return lost_at(construction, mechanism)

@@ -25,9 +25,7 @@ def find_neighbours(mechanism: Mechanism) -> list[Neighbour]:
         except Exception:  # a user's mechanism may raise anything; the results on constructions report it
             return []
         neighbours = [
-            Neighbour(
-                candidate.spelled, _distance(results, _compute(type(candidate), candidate.spelled, is_causal))
-            )
+            Neighbour(candidate.spelled, _distance(results, _compute(type(candidate), candidate.spelled, is_causal)))
             for candidate in examples()
             if candidate.causality is not incompatible and candidate.spelled != mechanism.spelled
         ]

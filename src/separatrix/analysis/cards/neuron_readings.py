@@ -95,10 +95,7 @@ def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind
 
 
 def read_neurons(
-    construction: Construction,
-    mechanism: Mechanism,
-    layouts: tuple[TokenLayout, TokenLayout],
-    signs: SignDraw,
+    construction: Construction, mechanism: Mechanism, layouts: tuple[TokenLayout, TokenLayout], signs: SignDraw
 ) -> tuple[NeuronReadings, NeuronReadings]:
     """Return the readings for D0 and D1, or raise EngineRefusal."""
     kinds = find_query_kinds(layouts)[:MAX_QUERY_KINDS]
@@ -107,11 +104,7 @@ def read_neurons(
 
 
 def _read_label(
-    construction: Construction,
-    mechanism: Mechanism,
-    layout: TokenLayout,
-    kinds: list[QueryKind],
-    signs: SignDraw,
+    construction: Construction, mechanism: Mechanism, layout: TokenLayout, kinds: list[QueryKind], signs: SignDraw
 ) -> NeuronReadings:
     tokens = layout.tokens
     is_counted, has_weights = tokens.counts is not None, is_linear(mechanism)
@@ -130,9 +123,7 @@ def _read_label(
         rows = attend_with(queries, tokens.values)
         outputs = torch.cat([rows @ signs.for_features().T, rows.sum(-1, keepdim=True)], -1)
     if not outputs.isfinite().all():
-        raise EngineRefusal(
-            f"{mechanism.spelled} cannot process these tokens: its scores overflow or divide by zero"
-        )
+        raise EngineRefusal(f"{mechanism.spelled} cannot process these tokens: its scores overflow or divide by zero")
     weights = None
     if has_weights:
         # With unit vectors as values, the outputs are the weights.

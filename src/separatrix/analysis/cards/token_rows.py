@@ -95,8 +95,7 @@ def lay_out_tokens(construction: Construction) -> tuple[TokenLayout, TokenLayout
     _require_few(construction, construction.group_count(), "distinct tokens")
     d0, d1 = (
         TokenLayout(
-            construction.token_groups(label, torch.float64),
-            tuple(accumulate(construction.group_counts(label))),
+            construction.token_groups(label, torch.float64), tuple(accumulate(construction.group_counts(label)))
         )
         for label in LABELS
     )
@@ -107,8 +106,7 @@ def lay_out_all_tokens(construction: Construction, name: str) -> tuple[TokenLayo
     """Lay out every token by itself; `name` is that of the mechanism or construction that needs it."""
     if construction.n > MAX_PICTURE_TOKENS:
         raise EngineRefusal(
-            f"{name} needs every token, and n={construction.n:,} is more than a picture has, "
-            f"{MAX_PICTURE_TOKENS:,}"
+            f"{name} needs every token, and n={construction.n:,} is more than a picture has, {MAX_PICTURE_TOKENS:,}"
         )
     _require_few(construction, construction.n, "tokens")
     tokens = [construction.dense(label, 0, torch.float64) for label in LABELS]

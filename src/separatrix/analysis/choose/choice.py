@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.analysis.cards.outcomes import MAX_GROUPS
 from separatrix.analysis.choose.budget import Budget, format_bytes
-from separatrix.analysis.choose.construction_cells import (
-    BOTH,
-    ChoiceCell,
-    construction_cell,
-    has_length,
-    nearest_point,
-)
+from separatrix.analysis.choose.construction_cells import BOTH, ChoiceCell, construction_cell, has_length, nearest_point
 from separatrix.analysis.choose.task_cells import task_at, task_cell
 from separatrix.analysis.costs.state import decoding_state
 from separatrix.analysis.laws.costs import fit_operations
@@ -132,9 +126,7 @@ class Choice(Result):
     @property
     def model(self) -> str:
         """The sizes of the model in words."""
-        layers, heads = (
-            f"{x} {name}{'s' * (x > 1)}" for x, name in ((self.layers, "layer"), (self.heads, "head"))
-        )
+        layers, heads = (f"{x} {name}{'s' * (x > 1)}" for x, name in ((self.layers, "layer"), (self.heads, "head")))
         kv_text = "" if self.kv_heads in (None, self.heads) else f" ({self.kv_heads} of keys and values)"
         return f"{layers} of {heads}{kv_text} of width {self.width}"
 
@@ -280,9 +272,7 @@ def choose(
         from separatrix.sweeps.store import open_store
 
         store = open_store(store)
-    reasons = {
-        name: _reason_to_skip(name, budget.n, literal) for name in CONSTRUCTIONS if name not in required_names
-    }
+    reasons = {name: _reason_to_skip(name, budget.n, literal) for name in CONSTRUCTIONS if name not in required_names}
     skip_reasons = {name: reason for name, reason in reasons.items() if reason}
     names = [name for name in CONSTRUCTIONS if name not in skip_reasons]
     names += [name for name in required_names if name not in CONSTRUCTIONS]
@@ -352,9 +342,7 @@ def _invert(names: Mapping[str, str]) -> dict[str, list[str]]:
     return groups
 
 
-def _build_row(
-    mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: Mapping[str, ChoiceCell]
-) -> ChoiceRow:
+def _build_row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: Mapping[str, ChoiceCell]) -> ChoiceRow:
     layer = decoding_state(
         mechanism, budget.n, budget.kv_heads or budget.heads, budget.width, getattr(torch, budget.dtype)
     )
@@ -371,9 +359,7 @@ def _build_row(
         reason = EXCLUSIONS[cell.displayed_word].format(dtype=budget.dtype)
         length = "" if cell.n in (None, budget.n) else f" at n={cell.n:,}"
         reasons.append(f"{reason} {cell.name}{length}")
-    unknown_names = [
-        cell.name for cell in required_cells if cell not in failures and cell.word not in SUCCESSES
-    ]
+    unknown_names = [cell.name for cell in required_cells if cell not in failures and cell.word not in SUCCESSES]
     note = "" if mechanism.length_free or mechanism.fixed_state else READS_ALL_AGAIN
     if mechanism.causality is Causality.NEVER:
         note = NO_CAUSAL_FORM

@@ -117,15 +117,11 @@ def construction_cell(name: str, mechanism: Mechanism, budget: Budget, literal: 
         return cell
     if cell.word == "not known":
         return _unknown_cell(name, reason, cell.command)
-    evidence = (
-        f"{reason}; at n={point.n:,}, which does not count here: {cell.displayed_word}, {cell.evidence}"
-    )
+    evidence = f"{reason}; at n={point.n:,}, which does not count here: {cell.displayed_word}, {cell.evidence}"
     return _unknown_cell(name, evidence, cell.command, elsewhere=cell)
 
 
-def _cell_at(
-    name: str, point: Construction, mechanism: Mechanism, budget: Budget, literal: bool
-) -> ChoiceCell:
+def _cell_at(name: str, point: Construction, mechanism: Mechanism, budget: Budget, literal: bool) -> ChoiceCell:
     """Return the cell at one point, whether it counts for n or not."""
     n = point.n
     verdict_command, readers_command = (

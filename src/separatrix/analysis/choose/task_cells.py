@@ -242,9 +242,7 @@ def _build_question(
     """Return the question that scores of such models on such a task answer."""
     other_parameters = {key: value for key, value in parameters.items() if key != "n"}
     n = int(parameters["n"]) if "n" in parameters else None
-    return EvidenceQuestion(
-        name, n, mechanism, other_parameters, {part: setting[part] for part in MODEL_PARTS}, dtype
-    )
+    return EvidenceQuestion(name, n, mechanism, other_parameters, {part: setting[part] for part in MODEL_PARTS}, dtype)
 
 
 def _stored_runs(name: str, mechanism: Mechanism, store: Store) -> Iterator[Evidence]:

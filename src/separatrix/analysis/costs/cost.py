@@ -47,10 +47,7 @@ FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _fused_flop
 
 
 def bench(
-    mechanisms: Any = None,
-    *,
-    lengths: Sequence[int] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    mechanisms: Any = None, *, lengths: Sequence[int] | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> Bench:
     """Measure the cost of mechanisms on this machine, if their fast form agrees with the definition.
 

@@ -91,11 +91,7 @@ class Bench(Result):
     def rows(self) -> list[Row]:
         """One row for each mechanism and length; those that were not timed have none."""
         return [
-            {
-                "mechanism": curve.mechanism,
-                **cost._asdict(),
-                "faster_than_softmax_from": curve.faster_than_softmax_from,
-            }
+            {"mechanism": curve.mechanism, **cost._asdict(), "faster_than_softmax_from": curve.faster_than_softmax_from}
             for curve in self.curves
             for cost in curve.costs
         ]
@@ -110,9 +106,7 @@ class Bench(Result):
         return to_json(self.costs)
 
 
-def compare_with_softmax(
-    cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement
-) -> CostCurve | Disagreement:
+def compare_with_softmax(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> CostCurve | Disagreement:
     """Return a cost with the length from which on it is faster than softmax, if both were timed."""
     if isinstance(cost, Disagreement) or isinstance(softmax, Disagreement):
         return cost

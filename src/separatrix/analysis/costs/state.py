@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def decoding_state(
-    mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype
-) -> DecodingMemory:
+def decoding_state(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> DecodingMemory:
     """Return the size and the kind of what one layer keeps of this many tokens, at sizes that it supports.
 
     The bytes are those of a layer's cache (`Mechanism.decoding_memory`): states in float32 at least, keys and

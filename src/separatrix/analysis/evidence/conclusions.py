@@ -9,21 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from separatrix.analysis.evidence.estimates import (
-    PairedDifference,
-    SeedShare,
-    SeedSummary,
-    describe_resolution,
-)
-from separatrix.core.judgement import (
-    Conclusion,
-    Evidence,
-    EvidenceKind,
-    EvidenceQuestion,
-    Goal,
-    ProofMargin,
-    conclude,
-)
+from separatrix.analysis.evidence.estimates import PairedDifference, SeedShare, SeedSummary, describe_resolution
+from separatrix.core.judgement import Conclusion, Evidence, EvidenceKind, EvidenceQuestion, Goal, ProofMargin, conclude
 from separatrix.training.tasks import ProvedCeiling
 
 SAMPLING_SLACK = 0.015

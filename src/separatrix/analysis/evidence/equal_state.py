@@ -28,44 +28,27 @@ def require_state(experiment: Experiment) -> None:
     if first.causality is Causality.NEVER:
         raise UsageError(f"{first.spelled} carries no state from token to token; name another one first")
     if len(experiment.mechanisms) == 1:
-        raise UsageError(
-            "equal state needs two mechanisms; name the one to compare with first: softmax,delta"
-        )
+        raise UsageError("equal state needs two mechanisms; name the one to compare with first: softmax,delta")
 
 
-def compare_at_equal_state(
-    experiment: Experiment, result: TrainingResult, session: TrainingSession
-) -> EqualState:
+def compare_at_equal_state(experiment: Experiment, result: TrainingResult, session: TrainingSession) -> EqualState:
     """Train all but the first mechanism again by the same protocol, with keys of another width."""
     task, (reference, *other_mechanisms) = experiment.task, experiment.mechanisms
     target = state_size(task, reference, experiment.setting)
     experiments = [
-        replace(
-            experiment,
-            mechanisms=(mechanism,),
-            setting=match_state(task, mechanism, experiment.setting, target),
-        )
+        replace(experiment, mechanisms=(mechanism,), setting=match_state(task, mechanism, experiment.setting, target))
         for mechanism in other_mechanisms
         if mechanism.causality is not Causality.NEVER
     ]
     results = run_experiments(experiments, session, f"learn {task.spelling} at equal state")
     evidence = [second_result.mechanisms[0] for second_result in results]
-    scores = {
-        item.mechanism: {run.seed: run.score for run in item.runs}
-        for item in (result.mechanisms[0], *evidence)
-    }
+    scores = {item.mechanism: {run.seed: run.score for run in item.runs} for item in (result.mechanisms[0], *evidence)}
     mechanisms = tuple(
-        EqualStateEvidence(
-            item, item.setting.keys, None if item.state_bytes is None else item.state_bytes / target
-        )
+        EqualStateEvidence(item, item.setting.keys, None if item.state_bytes is None else item.state_bytes / target)
         for item in evidence
     )
-    stateless = tuple(
-        mechanism.spelled for mechanism in other_mechanisms if mechanism.causality is Causality.NEVER
-    )
-    return EqualState(
-        reference.spelled, task.max_tokens, target, mechanisms, compare_pairs(scores), stateless
-    )
+    stateless = tuple(mechanism.spelled for mechanism in other_mechanisms if mechanism.causality is Causality.NEVER)
+    return EqualState(reference.spelled, task.max_tokens, target, mechanisms, compare_pairs(scores), stateless)
 
 
 def state_size(task: Task, mechanism: Mechanism, setting: Setting) -> int:

@@ -76,9 +76,7 @@ def run_report(
     """
     start = time.monotonic()
     experiments = [
-        read_command(command, seeds, question.tuned)
-        for question in questions
-        for command in question.experiments
+        read_command(command, seeds, question.tuned) for question in questions for command in question.experiments
     ]
     with open_session(store, workers, scheduler, tell, hear, say) as session:
         results = run_experiments(experiments, session, "learn")
@@ -159,9 +157,7 @@ def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
             Experiment(
                 task=task,
                 mechanisms=part.mechanisms,
-                setting=setting.model_copy(
-                    update={"rates": ",".join(map(format_exact, part.list_rates(setting)))}
-                ),
+                setting=setting.model_copy(update={"rates": ",".join(map(format_exact, part.list_rates(setting)))}),
                 seeds=part.seeds,
                 pilots=part.pilots,
                 device=part.device,

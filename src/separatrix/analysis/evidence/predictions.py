@@ -63,8 +63,7 @@ class Prediction(Document):
         if len(self.pairs) < MIN_PAIRS:
             return None
         ranks = [
-            scipy.stats.rankdata([getattr(pair, name) for pair in self.pairs])
-            for name in ("predicted", "trained")
+            scipy.stats.rankdata([getattr(pair, name) for pair in self.pairs]) for name in ("predicted", "trained")
         ]
         if any(np.ptp(side) == 0 for side in ranks):
             return None

@@ -176,9 +176,7 @@ class _PlannedRuns:
     tuned: Sequence[TrainingRun]
 
 
-def run_experiments(
-    experiments: Sequence[Experiment], session: TrainingSession, name: str
-) -> list[TrainingResult]:
+def run_experiments(experiments: Sequence[Experiment], session: TrainingSession, name: str) -> list[TrainingResult]:
     """Run all experiments at once, pilots before seeds; runs in the store are not computed again."""
     with ThreadPoolExecutor(1) as background:
         # Hand-written weights are scored in this process while the workers train pilots.
@@ -194,10 +192,7 @@ def run_experiments(
     plans = [_plan_runs(*parts) for parts in zip(experiments, pilots, bounds, strict=True)]
     works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
     rows = session.fetch_rows(f"{name}, 2 of 2, seeds", works)
-    return [
-        _collect_evidence(*parts, rows, session)
-        for parts in zip(experiments, bounds, pilots, plans, strict=True)
-    ]
+    return [_collect_evidence(*parts, rows, session) for parts in zip(experiments, bounds, pilots, plans, strict=True)]
 
 
 def compute_bounds(experiment: Experiment) -> Bounds:
@@ -279,9 +274,7 @@ def choose_rate(pilots: Pilots, task: Task) -> Fraction:
     return rates[len(rates) // 2]
 
 
-def _plan_runs(
-    experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bounds
-) -> dict[str, _PlannedRuns]:
+def _plan_runs(experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bounds) -> dict[str, _PlannedRuns]:
     plan = dict[str, _PlannedRuns]()
     for mechanism in experiment.mechanisms:
         rate = choose_rate(pilots[mechanism.spelled], experiment.task)
@@ -319,9 +312,7 @@ def _collect_evidence(
     return build_result(experiment, bounds, evidence)
 
 
-def build_result(
-    experiment: Experiment, bounds: Bounds, evidence: tuple[MechanismEvidence, ...]
-) -> TrainingResult:
+def build_result(experiment: Experiment, bounds: Bounds, evidence: tuple[MechanismEvidence, ...]) -> TrainingResult:
     """Return the evidence about each mechanism, with the differences between them seed by seed."""
     scores = {item.mechanism: {run.seed: run.score for run in item.runs} for item in evidence}
     return TrainingResult(

@@ -169,9 +169,7 @@ class ReproductionLedger(Result):
         ]
 
 
-def judge_agreement(
-    entry: PublishedNumber, ours: OurNumber | None, changes: str = ""
-) -> tuple[Agreement, str]:
+def judge_agreement(entry: PublishedNumber, ours: OurNumber | None, changes: str = "") -> tuple[Agreement, str]:
     """Return the verdict by `RULE`, and the reason; `changed` parameters make the question another one."""
     if ours is None or entry.value is None:
         return Agreement.NONE, entry.not_measured or "every run failed"
@@ -221,14 +219,10 @@ def build_reproduction(
     )
 
 
-def describe_measurement(
-    entry: PublishedNumber, parameters: Mapping[str, object] | None = None
-) -> str | None:
+def describe_measurement(entry: PublishedNumber, parameters: Mapping[str, object] | None = None) -> str | None:
     """Return the experiment as a command with these parameters, or a description of the computation."""
     if not entry.learn:
         return entry.computes or None
     task, mechanism, *words = entry.learn.split()
     values = dict(word.split("=", 1) for word in words) | {**(parameters or {})}
-    return " ".join(
-        ("separatrix learn", task, mechanism, *(f"{name}={value}" for name, value in values.items()))
-    )
+    return " ".join(("separatrix learn", task, mechanism, *(f"{name}={value}" for name, value in values.items())))

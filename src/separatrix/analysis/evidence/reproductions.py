@@ -81,9 +81,7 @@ def _read(command: str, parameters: Mapping[str, object], seeds: int, pilots: in
 
 
 def compare_entry(
-    entry: PublishedNumber,
-    results: Mapping[str, TrainingResult | UsageError],
-    parameters: Mapping[str, object],
+    entry: PublishedNumber, results: Mapping[str, TrainingResult | UsageError], parameters: Mapping[str, object]
 ) -> ReproducedNumber:
     """Put a published number beside the result of its experiment, or beside its computation."""
     if not entry.learn:

@@ -77,9 +77,7 @@ def count_stored_tasks(store: Store) -> list[StoredTask]:
     counts = defaultdict[str, dict[str, int]](dict)
     for task, status, count in store.select(query.group_by(name, cells.c.status)):
         counts[str(task)][str(status)] = int(count)
-    return [
-        StoredTask(task, sum(x.values()), x.get(CellStatus.DONE, 0)) for task, x in sorted(counts.items())
-    ]
+    return [StoredTask(task, sum(x.values()), x.get(CellStatus.DONE, 0)) for task, x in sorted(counts.items())]
 
 
 def read_training(store: Store, task: str, load: Load, say: Say = lambda _: None) -> StoredTraining:

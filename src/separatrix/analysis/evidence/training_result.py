@@ -9,12 +9,7 @@ from fractions import Fraction
 from statistics import fmean
 from typing import Any, ClassVar
 
-from separatrix.analysis.evidence.conclusions import (
-    BesideFloor,
-    TrainingWord,
-    compare_with_floor,
-    describe_comparisons,
-)
+from separatrix.analysis.evidence.conclusions import BesideFloor, TrainingWord, compare_with_floor, describe_comparisons
 from separatrix.analysis.evidence.estimates import PairedDifference, SeedShare, SeedSummary
 from separatrix.core.documents import Document, Hidden, Inlined, register_json, shown, shown_as
 from separatrix.core.parameters import Parameters
@@ -271,8 +266,7 @@ class ReportPart(Document):
         labels = [result.label.split() for result in self.results]
         shared_words = set.intersection(*map(set, labels))
         return tuple(
-            " ".join(word for word in words if word not in shared_words) or " ".join(words)
-            for words in labels
+            " ".join(word for word in words if word not in shared_words) or " ".join(words) for words in labels
         )
 
 
@@ -303,7 +297,6 @@ def measure_late_improvement(curve: Curve, sign: int) -> float:
     finite = [(step, score) for step, score in curve if math.isfinite(score)]
     last = curve[-1][0] if curve else 0
     third, fourth = (
-        [score for step, score in finite if quarter * last < 4 * step <= (quarter + 1) * last]
-        for quarter in (2, 3)
+        [score for step, score in finite if quarter * last < 4 * step <= (quarter + 1) * last] for quarter in (2, 3)
     )
     return sign * (fmean(fourth) - fmean(third)) if third and fourth else -math.inf

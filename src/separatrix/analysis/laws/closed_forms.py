@@ -93,9 +93,7 @@ def _power_shares(a: Pair, powers: Pair, weight: str) -> _Shares:
     if powers[1] < 1:
         return _Shares(weight, a[1], powers[1] - 1, 0.0)
     # At power 1 the spike has the weight n, and all other keys together n - 1: half each.
-    d0, d1 = (
-        x * (1.0 if power > 1 else 0.5 if power == 1 else 0.0) for x, power in zip(a, powers, strict=True)
-    )
+    d0, d1 = (x * (1.0 if power > 1 else 0.5 if power == 1 else 0.0) for x, power in zip(a, powers, strict=True))
     return _Shares(weight, d1 - d0, 0.0, d1)
 
 

@@ -90,16 +90,12 @@ def fit_operations(mechanism: Mechanism, n: int, width: int) -> tuple[float | No
     return (None, ()) if law is None else (law.exponent, lengths)
 
 
-def cost_scaling(
-    question: Question, axis: Axis, of: str, confidence: float, tell: Callable[[str], None]
-) -> Scaling:
+def cost_scaling(question: Question, axis: Axis, of: str, confidence: float, tell: Callable[[str], None]) -> Scaling:
     """Measure a cost against the length n or the width d, for seeded tokens, not the construction's."""
     if axis.name not in MAX_COSTS:
         raise UsageError(f"{of} depends on the length n and the width d alone, so not on {axis.name}")
     if axis.values[-1] > MAX_COSTS[axis.name]:
-        raise UsageError(
-            f"{axis.span.spelled} goes beyond {MAX_COSTS[axis.name]:,}, the limit for measuring cost"
-        )
+        raise UsageError(f"{axis.span.spelled} goes beyond {MAX_COSTS[axis.name]:,}, the limit for measuring cost")
     mechanism = question.mechanism({})
     tell(f"{mechanism.spelled}: comparing the fast form with the definition")
     difference = find_disagreement(mechanism)
@@ -119,16 +115,13 @@ def cost_scaling(
     return fit_scaling(question, axis.name, of, values, remark if skip_count else "", confidence)
 
 
-def _measure_costs(
-    question: Question, mechanism: Mechanism, axis: Axis
-) -> tuple[list[tuple[Number, Cost]], str]:
+def _measure_costs(question: Question, mechanism: Mechanism, axis: Axis) -> tuple[list[tuple[Number, Cost]], str]:
     """Measure the cost at every length or width; also return the setting that was fixed."""
     fixed_name, default, meaning = ("d", WIDTH, "width") if axis.name == "n" else ("n", 1024, "length")
     size = parse_integer(question.fixed.get(fixed_name, default), fixed_name)
     if not 1 <= size <= MAX_COSTS[fixed_name]:
         raise UsageError(
-            f"{fixed_name}={size} is out of range; "
-            f"cost is measured at {meaning}s of 1 to {MAX_COSTS[fixed_name]:,}"
+            f"{fixed_name}={size} is out of range; cost is measured at {meaning}s of 1 to {MAX_COSTS[fixed_name]:,}"
         )
     values = [int(value) for value in axis.values]
     if axis.name == "n":

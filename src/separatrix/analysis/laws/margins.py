@@ -80,9 +80,7 @@ def _closed_margin(construction: Construction, mechanism: Mechanism) -> OutputMa
     return _float_margin(outcome.v0, outcome.v1, "closed")
 
 
-def _least_margin(
-    construction: Construction, mechanism: Mechanism, engine: str, tokens: TokensAt
-) -> OutputMargin:
+def _least_margin(construction: Construction, mechanism: Mechanism, engine: str, tokens: TokensAt) -> OutputMargin:
     """Return the margin, or the least at three positions of the spike if the position matters."""
     n = construction.n
     positions = {0, n // 2, n - 1} if place_matters(construction, mechanism) else {0}

@@ -121,9 +121,7 @@ def predict(name: str, x: Sequence[float], y: Sequence[float], weights: Array | 
         return line if name == "logarithm" else np.exp(line)
 
 
-def fit_form(
-    name: str, x: Sequence[float], y: Sequence[float], better: str, weights: Array | None = None
-) -> Form:
+def fit_form(name: str, x: Sequence[float], y: Sequence[float], better: str, weights: Array | None = None) -> Form:
     """Fit one of the rivals; `better` describes how it compares with a power law."""
     constant, rate = _fit_constants(name, x, y, weights)
     if name == "logarithm":
@@ -147,9 +145,7 @@ def _straight_axes(name: str, x: Sequence[float], y: Sequence[float]) -> tuple[A
     return (np.log(across) if name == "power law" else np.log(np.log(across))), np.log(up)
 
 
-def _fit_constants(
-    name: str, x: Sequence[float], y: Sequence[float], weights: Array | None
-) -> tuple[float, float]:
+def _fit_constants(name: str, x: Sequence[float], y: Sequence[float], weights: Array | None) -> tuple[float, float]:
     """Minimise the squares of relative errors, weighted by one over their variance."""
     across, up = _straight_axes(name, x, y)
     # A logarithm is fitted to y itself, the others to log y: only the first needs dividing by y.

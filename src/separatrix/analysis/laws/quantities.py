@@ -88,17 +88,13 @@ def read_margin(of: str, question: Question, at: Number, options: ReadOptions) -
     """Read the margin v(D1) - v(D0) with all signs +, or the bits log2(|v1| / |margin|)."""
     point, mechanism = question.point({options.name: at}), question.mechanism({options.name: at})
     if is_literal(point, mechanism) and options.engine == "auto" and point.n > MAX_LITERAL_TOKENS:
-        reason = (
-            f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {MAX_LITERAL_TOKENS:,}"
-        )
+        reason = f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {MAX_LITERAL_TOKENS:,}"
         raise EngineRefusal(reason, ("dense",))
     result = margin(point, mechanism, options.engine)
     x = _used_value(options.name, at, point)
     place = f"{options.name}={format_exact(x)}"
     if result.is_lost:
-        raise EngineRefusal(
-            f"margin is {result.value:.3g} at {place}, lost in float64's rounding: no exponent"
-        )
+        raise EngineRefusal(f"margin is {result.value:.3g} at {place}, lost in float64's rounding: no exponent")
     if result.value <= 0:
         raise _no_exponent("margin", result.value, place)
     is_least = ENGINES[result.engine].draws and place_matters(point, mechanism)

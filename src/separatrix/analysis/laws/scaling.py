@@ -162,25 +162,19 @@ def fit_law(values: Sequence[Value], confidence: float = 0.95) -> Law:
     return exact_law(x, y, max(value.accuracy for value in values))
 
 
-def _read_axis(
-    construction: str, mechanism: Any, parameters: Mapping[str, object], of: str
-) -> tuple[Question, Axis]:
+def _read_axis(construction: str, mechanism: Any, parameters: Mapping[str, object], of: str) -> tuple[Question, Axis]:
     """Return the question, and the one axis among the parameters."""
     axes, constants = split_axes(parameters)
     if len(axes) != 1:
         number = f"{len(axes)} ({', '.join(axes)})" if axes else "none"
-        raise UsageError(
-            f"scaling needs one growing parameter, but has {number}; write for example {EXAMPLE}"
-        )
+        raise UsageError(f"scaling needs one growing parameter, but has {number}; write for example {EXAMPLE}")
     ((name, text),) = axes.items()
     open_names = {name, *_without_reference(construction, of)}
     question = build_question(construction, mechanism, constants, open_names)
     _require_points(name, text)
     span, count = read_counted(question.schema_of(name), name, text)
     if count > MAX_SCALING_POINTS:
-        raise UsageError(
-            f"{name}={text} has {count:,} points; {MAX_SCALING_POINTS:,} are more than a slope needs"
-        )
+        raise UsageError(f"{name}={text} has {count:,} points; {MAX_SCALING_POINTS:,} are more than a slope needs")
     if span.start <= 0:
         start = format_exact(span.start)
         raise UsageError(f"{name}={text} starts at {start}; a power law needs {name} above 0")
@@ -203,9 +197,7 @@ def _require_points(name: str, text: str) -> None:
         raise UsageError(f"{name}={text} has {points}; a slope and its change need at least {MIN_POINTS}")
 
 
-def _choose_values(
-    question: Question, axis: Axis, options: ReadOptions, of: str
-) -> tuple[tuple[Number, ...], str]:
+def _choose_values(question: Question, axis: Axis, options: ReadOptions, of: str) -> tuple[tuple[Number, ...], str]:
     """Return the values asked for, or shorter lengths if a mechanism needs every token."""
     if axis.name != "n" or of not in ("margin", "bits") or options.engine != "auto":
         return axis.values, ""
@@ -236,9 +228,7 @@ def _read_values(
     if refusals and len(values) < MIN_POINTS:
         raise refusals[0]
     if len(values) < MIN_POINTS:
-        raise UsageError(
-            f"only {len(values)} values of {options.name} are admissible here; take a longer axis"
-        )
+        raise UsageError(f"only {len(values)} values of {options.name} are admissible here; take a longer axis")
     return list(values.values()), "".join(_remarks(question, places, list(values.values()), refusals))
 
 

@@ -73,9 +73,7 @@ class Scaling(Result):
     @property
     def summary(self) -> str:
         """The law and its exponent."""
-        name = (
-            f"{self.question.label} on {self.question.construction}: {self.quantity} against {self.parameter}"
-        )
+        name = f"{self.question.label} on {self.question.construction}: {self.quantity} against {self.parameter}"
         return f"{name}: {self.law.name}, exponent {self.law.exponent_text}"
 
     def rows(self) -> list[Row]:
@@ -168,9 +166,7 @@ class Scalings(Result):
 
     def rows(self) -> list[Row]:
         """One row for each mechanism and value."""
-        return [
-            {"mechanism": result.question.label, **row} for result in self.scalings for row in result.rows()
-        ]
+        return [{"mechanism": result.question.label, **row} for result in self.scalings for row in result.rows()]
 
     def notebook_rows(self) -> list[Row]:
         """One row for each mechanism."""

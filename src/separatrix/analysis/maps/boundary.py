@@ -7,13 +7,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, overload
 
-from separatrix.analysis.maps.boundary_result import (
-    Boundary,
-    BoundaryCurve,
-    CurvePoint,
-    LevelCrossings,
-    LevelReading,
-)
+from separatrix.analysis.maps.boundary_result import Boundary, BoundaryCurve, CurvePoint, LevelCrossings, LevelReading
 from separatrix.analysis.maps.boundary_search import HALF, BoundarySettings, Tell, find_boundary
 from separatrix.constructions import construction_named
 from separatrix.core.numbers import format_exact, parse_exact, parse_integer
@@ -44,12 +38,7 @@ def boundary(
 
 @overload
 def boundary(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object] | None = None,
-    *,
-    over: str,
-    **options: Any,
+    construction: str, mechanism: Any, parameters: Mapping[str, object] | None = None, *, over: str, **options: Any
 ) -> BoundaryCurve: ...
 
 
@@ -97,9 +86,7 @@ def boundary(
     ((second_name, second_text),) = second.items()
     span, count = read_counted(question.schema_of(second_name), second_name, second_text)
     if count > MAX_CURVE_VALUES:
-        raise UsageError(
-            f"`over` {over} has {count:,} values, more than {MAX_CURVE_VALUES:,}; 50 draw a curve"
-        )
+        raise UsageError(f"`over` {over} has {count:,} values, more than {MAX_CURVE_VALUES:,}; 50 draw a curve")
     curve = _trace_curve(question, name, text, Axis(span, span.points(count)), settings, tell)
     return BoundaryCurve(question, Axis(span, tuple(point.value for point in curve)), curve)
 

@@ -84,9 +84,7 @@ class LevelReader:
         if grids is None:
             return [self.read_by(self.settings.engine, value) for value in values]
         probabilities = [
-            row
-            for grid in grids
-            for row in zip(grid.distinguish.flat, *(end.flat for end in grid.bounds), strict=True)
+            row for grid in grids for row in zip(grid.distinguish.flat, *(end.flat for end in grid.bounds), strict=True)
         ]
         readings = []
         for (value, point), (p, low, high) in zip(points.items(), probabilities, strict=True):
@@ -201,9 +199,7 @@ def whole_sections(low: int, high: int, step: int, count: int) -> list[Number]:
     return [step * (first + inside * i // (count + 1)) for i in range(1, count + 1)]
 
 
-def find_boundary(
-    question: Question, span: Span, settings: BoundarySettings, tell: Tell = lambda *_: None
-) -> Boundary:
+def find_boundary(question: Question, span: Span, settings: BoundarySettings, tell: Tell = lambda *_: None) -> Boundary:
     """Scan the range, narrow down every change of side, and prove the ends if the engine can."""
     reader = LevelReader(question, span.name, settings)
     has_closed_form = reader.evaluate_closed(reader.points([span.start])) is not None
@@ -239,9 +235,7 @@ def find_boundary(
 
 def _usual_effort(reader: LevelReader, has_closed_form: bool, outcome: Outcome) -> tuple[int, Fraction, int]:
     """Return the usual effort for whole grids, for exact points, and for samples."""
-    is_grid = not issubclass(reader.question.kind, ExactConstruction) and not reader.question.is_own(
-        reader.name
-    )
+    is_grid = not issubclass(reader.question.kind, ExactConstruction) and not reader.question.is_own(reader.name)
     if has_closed_form and is_grid:
         return CLOSED
     return POINTWISE if outcome.interval[0] == outcome.interval[1] else SAMPLED
@@ -294,10 +288,7 @@ def _prove_change(reader: LevelReader, change: SideChange) -> SideChange:
     if not reader.settings.can_prove:
         return change
     try:
-        lo, hi = (
-            reading if reading.is_certified else reader.read_by("certified", reading.value)
-            for reading in change
-        )
+        lo, hi = (reading if reading.is_certified else reader.read_by("certified", reading.value) for reading in change)
     except EngineRefusal:
         if ENGINES[reader.settings.engine].proves:  # a proof was asked for
             raise
@@ -305,9 +296,7 @@ def _prove_change(reader: LevelReader, change: SideChange) -> SideChange:
     for exact, reading in zip((lo, hi), change, strict=True):
         if exact.side not in (None, reading.side):
             place = f"{reader.name}={format_exact(reading.value)}"
-            raise SeparatrixError(
-                f"the closed and the certified engine disagree at {place}; please report this"
-            )
+            raise SeparatrixError(f"the closed and the certified engine disagree at {place}; please report this")
     return (lo, hi) if lo.is_certified and hi.is_certified else change
 
 
@@ -355,10 +344,7 @@ def _describe_evidence(
 
 
 def _prove_completeness(
-    reader: LevelReader,
-    values: Sequence[Number],
-    readings: Sequence[LevelReading],
-    crossings: Sequence[Crossing],
+    reader: LevelReader, values: Sequence[Number], readings: Sequence[LevelReading], crossings: Sequence[Crossing]
 ) -> str:
     """Return a proof that no crossing in m was missed; empty if there is none.
 

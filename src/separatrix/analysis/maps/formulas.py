@@ -98,9 +98,7 @@ def find_formula(
     return next((formula for formula in formulas if formula.parameters & names), None)
 
 
-def _formulas_for(
-    kind: type[Construction], mechanism: Mechanism, form: object
-) -> tuple[BoundaryFormula, ...]:
+def _formulas_for(kind: type[Construction], mechanism: Mechanism, form: object) -> tuple[BoundaryFormula, ...]:
     if isinstance(mechanism, Softmax) and mechanism.parameters.temperature == 1:
         if kind is Spike:
             return (IDENTITY,) if form == "identity" else (ONES, ONES_D0)

@@ -289,9 +289,7 @@ class Map(Result):
         import polars as pl
 
         layers = (*self.layers, *self.panels) if self.difference else self.layers
-        columns = {
-            name: np.broadcast_to(column, self.grid.shape).ravel() for name, column in self._columns().items()
-        }
+        columns = {name: np.broadcast_to(column, self.grid.shape).ravel() for name, column in self._columns().items()}
         frames = [
             pl.DataFrame(
                 {

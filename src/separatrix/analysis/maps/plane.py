@@ -102,8 +102,7 @@ def _read_axes(questions: Sequence[Question], texts: Mapping[str, str]) -> tuple
             raise UsageError(f"{name} is not a parameter of {label}; make a map for each mechanism")
     if len(own_names) > 1:
         raise UsageError(
-            f"{' and '.join(own_names)} are both parameters of the mechanism; "
-            "one axis must be the construction's"
+            f"{' and '.join(own_names)} are both parameters of the mechanism; one axis must be the construction's"
         )
     spans = [read_counted(questions[0].schema_of(name), name, text) for name, text in texts.items()]
     (_, across), (_, up) = spans
@@ -116,9 +115,7 @@ def _read_axes(questions: Sequence[Question], texts: Mapping[str, str]) -> tuple
     return x, y
 
 
-def _compute_layer(
-    question: Question, grid: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell
-) -> Layer:
+def _compute_layer(question: Question, grid: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell) -> Layer:
     """Return one layer, by the closed form for whole grids if there is one, else cell by cell."""
     formula = _evaluate_formula(question, grid) if of == "distinguish" else None
     allows_grids = ENGINES[engine].covers("closed") and not sampling.in_format
@@ -152,9 +149,7 @@ def _evaluate_grids(question: Question, grid: PlaneGrid, of: str, sampling: Samp
     return Layer(question.label, values, ends, ends, "closed", evidence, remark, margin)
 
 
-def _evaluate_cells(
-    question: Question, grid: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell
-) -> Layer:
+def _evaluate_cells(question: Question, grid: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell) -> Layer:
     """Solve every cell by itself; `tell` receives an estimate of the time after the first three cells."""
     values, low, high, margin = (np.full(grid.shape, np.nan) for _ in range(4))
     outcomes: Counter[tuple[str, str]] = Counter()

@@ -31,9 +31,7 @@ def _read_vector(numbers: list[Any]) -> tuple[Fraction, ...]:
     vector = tuple(parse_exact(x, "a number of the instance") for x in numbers)
     for x in vector:
         if abs(x) > MAX_NUMBER or x.denominator > MAX_NUMBER:
-            raise UsageError(
-                f"a number of the instance, {format_exact(x)[:20]}, is out of range: beyond 1e12"
-            )
+            raise UsageError(f"a number of the instance, {format_exact(x)[:20]}, is out of range: beyond 1e12")
     return vector
 
 
@@ -64,10 +62,7 @@ class InstanceModel(BaseModel, extra="forbid", strict=True):
 
 
 def _label_json(label: Description) -> dict[str, Any]:
-    tokens = [
-        {"key": _texts(group.key), "value": _texts(group.value), "count": group.count}
-        for group in label.groups
-    ]
+    tokens = [{"key": _texts(group.key), "value": _texts(group.value), "count": group.count} for group in label.groups]
     return {"queries": [_texts(query) for query in label.queries], "tokens": tokens}
 
 
@@ -160,9 +155,7 @@ def read_instance(data: Any) -> Instance:
 def _label_from(model: LabelModel) -> Description:
     tokens: Any = model.tokens  # vectors are tuples of fractions after validation
     queries: Any = model.queries
-    return Description(
-        tuple(queries), tuple(TokenGroup(token.key, token.value, token.count) for token in tokens)
-    )
+    return Description(tuple(queries), tuple(TokenGroup(token.key, token.value, token.count) for token in tokens))
 
 
 def recognise_family(instance: Instance) -> tuple[str, str]:

@@ -79,9 +79,7 @@ class Search(Result):
     def summary(self) -> str:
         """The families of the findings, or the caution."""
         families = ", ".join(dict.fromkeys(finding.family for finding in self.findings))
-        result = (
-            f"{len(self.findings)} found in {self.trials} trials ({families})" if families else self.caution
-        )
+        result = f"{len(self.findings)} found in {self.trials} trials ({families})" if families else self.caution
         return f"{self.x.spelled} tells apart, {self.y.spelled} does not: {result}"
 
     def rows(self) -> list[Row]:

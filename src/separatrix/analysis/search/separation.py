@@ -114,9 +114,7 @@ def read(mechanism: Mechanism, instance: Instance) -> InstanceReading:
         rows = [output_rows(mechanism, label) for label in instance.labels]
         d0, d1 = ([output for row in label for output in row] for label in rows)
         # Equal expressions are exactly 0; the difference of their balls would only contain 0.
-        differences = [
-            fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(d0, d1, strict=True)
-        ]
+        differences = [fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(d0, d1, strict=True)]
         values = [rational(Fraction(x)) for label in instance.labels for k in label.groups for x in k.value]
         scale = _largest([*values, *(output.value for output in (*d0, *d1))])
         margin = _divide(_largest(differences), scale)

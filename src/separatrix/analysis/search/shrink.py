@@ -17,10 +17,7 @@ Item = TypeVar("Item")
 
 
 def shrink(
-    item: Item,
-    steps: Callable[[Item], Iterable[Item]],
-    size: Callable[[Item], Any],
-    holds: Callable[[Item], bool],
+    item: Item, steps: Callable[[Item], Iterable[Item]], size: Callable[[Item], Any], holds: Callable[[Item], bool]
 ) -> Item:
     """Take steps to smaller items for which `holds` is true, until no single step leads further."""
     while True:

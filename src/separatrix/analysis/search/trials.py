@@ -129,9 +129,7 @@ def _lock(path: Path, file: BinaryIO) -> None:
     except ImportError:  # not on Windows
         return
     except OSError:
-        raise UsageError(
-            f"{path} is in use by another search; wait until it ends, or give another file"
-        ) from None
+        raise UsageError(f"{path} is in use by another search; wait until it ends, or give another file") from None
 
 
 def _checksum(trial: FrozenTrial) -> int:
@@ -183,9 +181,7 @@ class Trials:
         for extra in trial.params.keys() - distributions.keys():
             raise UsageError(f"{place}: {extra} is no choice of this search; give another file")
         if trial.user_attrs.get("found") and not _judge(question, candidate)[1]:
-            raise UsageError(
-                f"{place}: it does not answer its question, though it says so; give another file"
-            )
+            raise UsageError(f"{place}: it does not answer its question, though it says so; give another file")
         self._take(trial, candidate)
         replay = create_trial(params=trial.params, distributions=distributions, value=trial.value)
         self._studies[question.name].add_trial(replay)

@@ -71,9 +71,7 @@ LENGTHS = "1e3:1e6:4:log"
 GROWTH_PARAMETERS = {**BASE, "n": LENGTHS}
 
 
-def margin_growth(
-    tell: Callable[[str], None] = lambda _: None, mechanisms: Sequence[str] | None = None
-) -> Scalings:
+def margin_growth(tell: Callable[[str], None] = lambda _: None, mechanisms: Sequence[str] | None = None) -> Scalings:
     """Return how the margin grows with n, a row for each of these mechanisms or of all."""
     names: list[Any] = [*(mechanisms or examples())]
     result: Scalings = scaling("spike", names, GROWTH_PARAMETERS, of="margin", tell=tell)

@@ -66,9 +66,7 @@ class ReproductionData:
     line: Map
 
 
-def compute(
-    store: Path, progress: Progress, effort: Effort = FULL, run_claims: RunClaims = ledger
-) -> ReproductionData:
+def compute(store: Path, progress: Progress, effort: Effort = FULL, run_claims: RunClaims = ledger) -> ReproductionData:
     """Run the claims, and compute tables, sweeps and figures; the cells of the sweeps go to a store."""
     plan, address = find_plan(effort.plan), Address(str(store), store)
     if store.exists():
@@ -100,9 +98,7 @@ def compute(
 def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.ParameterSweep, ...]:
     """Compute the cells of the plan that the store lacks, and read the curves from the store."""
     task = progress.add_task("sweeps", total=plan.count)
-    result = sweep(
-        plan, address, retry_failed=True, tell=lambda far: progress.update(task, completed=far.finished)
-    )
+    result = sweep(plan, address, retry_failed=True, tell=lambda far: progress.update(task, completed=far.finished))
     # A sweep stops in order when interrupted; the reproduction has no figures without it.
     if result.stopped:
         raise KeyboardInterrupt

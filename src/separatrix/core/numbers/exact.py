@@ -19,9 +19,7 @@ _NUMBER = re.compile(
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
-_POWER = re.compile(
-    rf"(?P<base>\d+)(?:(?:\^|\*\*)(?P<power>-?\d+)|(?P<raised>⁻?[{_RAISED[:-1]}]+))", re.ASCII
-)
+_POWER = re.compile(rf"(?P<base>\d+)(?:(?:\^|\*\*)(?P<power>-?\d+)|(?P<raised>⁻?[{_RAISED[:-1]}]+))", re.ASCII)
 _NOT_FINITE = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan"}
 
 

@@ -14,9 +14,7 @@ def json_text(value: Any, indent: int | None = 2) -> str:
     '{"margin":null,"bits":[1.5,null]}'
     """
     separators = (",", ":") if indent is None else None
-    return json.dumps(
-        finite(value), indent=indent, separators=separators, ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(finite(value), indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
 
 
 def json_file(value: Any, indent: int = 1) -> bytes:

@@ -1,16 +1,7 @@
 """Exact parameters, validated once at the boundary."""
 
 from separatrix.core.errors import SeparatrixError, UsageError
-from separatrix.core.parameters.declared import (
-    Parametrised,
-    choice,
-    exact,
-    flag,
-    limit,
-    natural,
-    random_seed,
-    text,
-)
+from separatrix.core.parameters.declared import Parametrised, choice, exact, flag, limit, natural, random_seed, text
 from separatrix.core.parameters.grid import Grid
 from separatrix.core.parameters.model import (
     Constraint,

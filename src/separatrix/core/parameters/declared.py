@@ -95,9 +95,7 @@ def _describe_limits(low: Number | None, high: Number | None, excludes_low: bool
     return " to ".join(ends) if high is not None else f"{ends[0]} or more"
 
 
-def natural(
-    default: int | None = REQUIRED, *, at_least: int | None = None, at_most: int | None = None
-) -> Any:
+def natural(default: int | None = REQUIRED, *, at_least: int | None = None, at_most: int | None = None) -> Any:
     """Declare a whole number of any size; `1e18` is one."""
     return Declared(Natural if default is not None else Natural | None, default, at_least, at_most)
 
@@ -125,12 +123,7 @@ def exact(
     kind = Exact if word is None else _exact_or(word)
     low = at_least if above is None else above
     return Declared(
-        kind if default is not None else kind | None,
-        value,
-        low,
-        at_most,
-        excludes_low=above is not None,
-        word=word,
+        kind if default is not None else kind | None, value, low, at_most, excludes_low=above is not None, word=word
     )
 
 
@@ -196,9 +189,7 @@ def _build(owner: type[Parametrised]) -> type[Parameters]:
                 parameters[name] = value
             else:
                 parameters.pop(name, None)  # a subclass that fixes a parameter no longer takes it
-    fields: dict[str, Any] = {
-        name: (parameter.kind, parameter.default) for name, parameter in parameters.items()
-    }
+    fields: dict[str, Any] = {name: (parameter.kind, parameter.default) for name, parameter in parameters.items()}
     schema = create_model(f"{owner.__name__}Parameters", __base__=Parameters, **fields)
     limits = [constraint for parameter in parameters.values() for constraint in parameter.limits()]
     schema.owner = owner.owner_name or owner.name

@@ -36,13 +36,9 @@ class Grid:
     def __post_init__(self) -> None:
         for axis in self.axes:
             columns = list(axis.values()) if isinstance(axis, Mapping) else []
-            lengths = {
-                len(column) for column in columns if isinstance(column, Sized) and not isinstance(column, str)
-            }
+            lengths = {len(column) for column in columns if isinstance(column, Sized) and not isinstance(column, str)}
             if len(columns) == 0 or len(lengths) != 1 or 0 in lengths:
-                raise UsageError(
-                    f"{axis!r} is not an axis; an axis is a dictionary of names and lists of equal length"
-                )
+                raise UsageError(f"{axis!r} is not an axis; an axis is a dictionary of names and lists of equal length")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,9 +52,7 @@ class Grid:
 
     def at(self, model: type[Parameters], index: tuple[int, ...]) -> Parameters:
         """Return the validated point at `index`."""
-        varied_values = {
-            name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis
-        }
+        varied_values = {name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis}
         return model.read({**self.fixed, **varied_values})
 
     def first(self, model: type[Parameters]) -> Parameters:

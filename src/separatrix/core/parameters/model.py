@@ -86,11 +86,7 @@ class Parameters(BaseModel):
     @classmethod
     def require_all(cls, names_given: Container[str]) -> None:
         """Raise a UsageError if a parameter without a default is missing."""
-        missing = [
-            name
-            for name, field in cls.model_fields.items()
-            if field.is_required() and name not in names_given
-        ]
+        missing = [name for name, field in cls.model_fields.items() if field.is_required() and name not in names_given]
         if missing:
             names = " ".join(f"{name}=…" for name in cls.model_fields)
             raise UsageError(f"{cls.owner} needs {', '.join(missing)} as well; its parameters are: {names}")
@@ -120,9 +116,7 @@ class Parameters(BaseModel):
     def non_default_values(self) -> dict[str, int | str]:
         """Return the parameters that differ from their defaults."""
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
-        return {
-            name: value for name, value in self.as_json().items() if getattr(self, name) != defaults[name]
-        }
+        return {name: value for name, value in self.as_json().items() if getattr(self, name) != defaults[name]}
 
 
 def format_value(value: Any) -> int | str:

@@ -169,9 +169,7 @@ def read_counted(model: type[Parameters], name: str, text: str, owner: str | Non
         return _read_listed(model, name, text, owner)
     parts = text.split(":")
     if len(parts) not in (3, 4):
-        raise UsageError(
-            f"{name}={text} is not an axis; write {name}=start:stop:count, for example {EXAMPLE}"
-        )
+        raise UsageError(f"{name}={text} is not an axis; write {name}=start:stop:count, for example {EXAMPLE}")
     try:
         count = parse_integer(parts[2], name)
     except UsageError:
@@ -198,9 +196,7 @@ def _read_listed(model: type[Parameters], name: str, text: str, owner: str | Non
     for previous, value in pairwise(values):
         if previous > value:
             order = f"{format_exact(value)} after {format_exact(previous)}"
-            raise UsageError(
-                f"{name}={_short(text)} has {order}; write the values of an axis in growing order"
-            )
+            raise UsageError(f"{name}={_short(text)} has {order}; write the values of an axis in growing order")
     distinct = tuple(dict.fromkeys(values))
     wide = span.start > 0 and span.stop >= WIDE * span.start
     return replace(span, log=wide, listed=distinct), len(distinct)
@@ -214,9 +210,7 @@ def read_span(model: type[Parameters], name: str, text: str, owner: str | None =
     """Parse a search range: `start:stop`, `start:stop:log` or `start,stop`."""
     parts = text.split("," if "," in text else ":")
     if len(parts) not in (2, 3) or parts[2:] not in ([], ["log"]):
-        raise UsageError(
-            f"{name}={text} is not a search range; write {name}=start:stop, and `scan` for how finely"
-        )
+        raise UsageError(f"{name}={text} is not a search range; write {name}=start:stop, and `scan` for how finely")
     return _read(model, name, ":".join(parts), parts[:2], parts[2:], owner)
 
 
@@ -239,7 +233,5 @@ def _read(
     if start < -FARTHEST or stop > FARTHEST:
         raise UsageError(f"{name}={text} goes beyond 1e300, where axes end")
     if spacing and start <= 0:
-        raise UsageError(
-            f"{name}={text} starts at {format_exact(start)}; a logarithmic axis needs ends above 0"
-        )
+        raise UsageError(f"{name}={text} starts at {format_exact(start)}; a logarithmic axis needs ends above 0")
     return Span(name, start, stop, is_integer, bool(spacing), text)

@@ -34,9 +34,7 @@ class Engine:
     at_once: bool = False
     """Whether it evaluates many points at once, if they have a closed form."""
 
-    def solve(
-        self, construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None
-    ) -> Outcome:
+    def solve(self, construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
         """Return the probabilities at one point, or raise an EngineRefusal."""
         sampling = sampling or Sampling()
         if self.answer is not None:
@@ -60,9 +58,7 @@ class Engine:
         """
         options = [] if sampling is None else list(sampling.changed_options())
         if options and not self.draws:
-            raise UsageError(
-                f"the {self.name} engine draws nothing; leave out {', '.join(options)}, or use dense"
-            )
+            raise UsageError(f"the {self.name} engine draws nothing; leave out {', '.join(options)}, or use dense")
 
     def describe_unused(self, sampling: Sampling | None) -> str:
         """Describe sampling options that had no effect because `auto` chose an engine that does not sample.
@@ -83,9 +79,7 @@ STRENGTH = (
         draws=False,
         proves=True,
     ),
-    Engine(
-        "closed", "the closed form in float64, whole grids at once", closed.solve, draws=False, at_once=True
-    ),
+    Engine("closed", "the closed form in float64, whole grids at once", closed.solve, draws=False, at_once=True),
     Engine("grouped", "distinct tokens with their counts, signs sampled", grouped.solve, draws=True),
     Engine("dense", "all n tokens, any mechanism, signs sampled", dense.solve, draws=True, literal=True),
 )
@@ -113,9 +107,7 @@ def solve(
     return requested_engine.solve(construction, mechanism, sampling)
 
 
-def strongest(
-    engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusals: Sequence[str] = ()
-) -> Answer:
+def strongest(engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusals: Sequence[str] = ()) -> Answer:
     """Return the first answer, or raise an EngineRefusal with the reason of every engine."""
     reasons = list(refusals)
     for engine in engines:

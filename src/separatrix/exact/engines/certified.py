@@ -19,13 +19,7 @@ from separatrix.constructions import BlockModel, Construction, ExactConstruction
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.exact.engines import enumerated
 from separatrix.exact.engines.outcome import EngineRefusal, Neuron, Outcome, combine_neurons
-from separatrix.exact.outputs.kernels import (
-    PRECISIONS,
-    probe_margin,
-    rational_model,
-    spike_weights,
-    with_kernel,
-)
+from separatrix.exact.outputs.kernels import PRECISIONS, probe_margin, rational_model, spike_weights, with_kernel
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 
 Triple = tuple[int, int, int]
@@ -116,12 +110,7 @@ def outcome(construction: Construction, count: Count) -> Outcome:
 
 
 def _threshold(
-    mechanism: ScoreMechanism,
-    model: BlockModel,
-    label: Label,
-    triple: Triple,
-    row: QueryRow,
-    sigma: int,
+    mechanism: ScoreMechanism, model: BlockModel, label: Label, triple: Triple, row: QueryRow, sigma: int
 ) -> Threshold:
     """Find the least firing P, raising the precision until it is decided."""
     blocks = int(model.blocks)
@@ -136,12 +125,7 @@ def _threshold(
 
 
 def _firing_limit(
-    mechanism: ScoreMechanism,
-    model: BlockModel,
-    label: Label,
-    triple: Triple,
-    row: QueryRow,
-    sigma: int,
+    mechanism: ScoreMechanism, model: BlockModel, label: Label, triple: Triple, row: QueryRow, sigma: int
 ) -> Flint:
     """Return the limit such that the row fires exactly if D = 2P - blocks exceeds it.
 
@@ -217,15 +201,11 @@ def _split(low: int, high: int, trials: int) -> tuple[fmpz, fmpz, fmpz]:
     return top1 * top2, bottom1 * bottom2, sum1 * bottom2 + top1 * sum2
 
 
-def _neuron(
-    thresholds: tuple[Threshold, ...], blocks: int, tails: _Tails, generous: tuple[bool, bool]
-) -> Neuron:
+def _neuron(thresholds: tuple[Threshold, ...], blocks: int, tails: _Tails, generous: tuple[bool, bool]) -> Neuron:
     """Count the sign states that fire; a generous label uses the lower candidates of undecided thresholds."""
     p0 = p1 = only = 0
     for triple in TRIPLES:
-        least0, least1 = (
-            _least_firing(thresholds, blocks, label, triple, generous[label]) for label in (0, 1)
-        )
+        least0, least1 = (_least_firing(thresholds, blocks, label, triple, generous[label]) for label in (0, 1))
         p0, p1 = p0 + tails(least0), p1 + tails(least1)
         # Both labels fire from some P on, so D1 fires alone on the counts from least1 to least0.
         only += max(tails(least1) - tails(least0), 0)
@@ -233,9 +213,7 @@ def _neuron(
     return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
 
 
-def _least_firing(
-    thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool
-) -> int:
+def _least_firing(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:
     """Return the least P at which a row fires. A row of sign + needs P > 0, one of sign - P < blocks."""
     least = blocks + 1  # no row fires
     for threshold in thresholds:

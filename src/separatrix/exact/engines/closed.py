@@ -155,9 +155,7 @@ def evaluate_each(construction: type[Construction], mechanism: Mechanism, grid: 
     for each point, and points with the same choice are computed together.
     """
     closed_form = _closed_form(construction, mechanism, grid)
-    amplitudes, are_integers = scale_each(
-        closed_form.amplitudes, np.broadcast_to(closed_form.blocks, grid.shape)
-    )
+    amplitudes, are_integers = scale_each(closed_form.amplitudes, np.broadcast_to(closed_form.blocks, grid.shape))
     blocks = np.broadcast_to(closed_form.blocks, grid.shape)
     # Whether tails above EXACT_TO come from tables depends on all N of a call, so a point with such an N
     # shares a call only with points of the same N.
@@ -310,15 +308,11 @@ def _cut(array: Any, piece: Piece) -> Any:
 
 
 def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: Piece) -> ScaledAmplitudes:
-    a0, a1, b, c, tau = (
-        _cut(column, piece) for column in (*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau)
-    )
+    a0, a1, b, c, tau = (_cut(column, piece) for column in (*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau))
     return ScaledAmplitudes((a0, a1), b, c, tau, amplitudes.exact)
 
 
-def _resolve(
-    construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ProbabilityGrid
-) -> None:
+def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ProbabilityGrid) -> None:
     """Resolve ties and overflows with the certified engine; unresolved ties that matter become NaN."""
     matters = _matters(result)
     is_open = (result.open0 > 0) | (result.open1 > 0) | ~np.isfinite(result.v0) | ~np.isfinite(result.margin)

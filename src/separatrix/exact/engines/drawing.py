@@ -37,11 +37,7 @@ SMALL = 1 << 24
 
 
 def sample(
-    engine: str,
-    construction: Construction,
-    mechanism: Mechanism,
-    tokens: TokensAt,
-    sampling: Sampling,
+    engine: str, construction: Construction, mechanism: Mechanism, tokens: TokensAt, sampling: Sampling
 ) -> Outcome:
     """Sample signs with the special token at one position, for cases in which positions do not matter."""
     rng = np.random.default_rng(sampling.seed)
@@ -60,11 +56,7 @@ def sample(
 
 
 def sample_places(
-    engine: str,
-    construction: Construction,
-    mechanism: Mechanism,
-    tokens: TokensAt,
-    sampling: Sampling,
+    engine: str, construction: Construction, mechanism: Mechanism, tokens: TokensAt, sampling: Sampling
 ) -> Outcome:
     """Sample signs and the position of the special token, for cases in which positions matter.
 
@@ -98,21 +90,14 @@ def sample_places(
                     columns, is_used = _side_by_side(signs, groups, sampling.torch_dtype)
                     readings = _read_at(at, tokens, mechanism, columns, construction)
                     peaks = [
-                        per_position.peaks.reshape(*is_used.shape, m)[is_used].flatten()
-                        for per_position in readings
+                        per_position.peaks.reshape(*is_used.shape, m)[is_used].flatten() for per_position in readings
                     ]
-                    tally.add(
-                        peaks, m, construction.threshold, max(per_position.slack for per_position in readings)
-                    )
+                    tally.add(peaks, m, construction.threshold, max(per_position.slack for per_position in readings))
                     sampling.told(tally.draws, sampling.draws)
                     ends = zip(
-                        *((per_position.probes.double() / unit).tolist() for per_position in readings),
-                        strict=True,
+                        *((per_position.probes.double() / unit).tolist() for per_position in readings), strict=True
                     )
-                    margins = (
-                        (v1 - v0, draws_before + x[0], v0, v1)
-                        for x, (v0, v1) in zip(groups, ends, strict=True)
-                    )
+                    margins = ((v1 - v0, draws_before + x[0], v0, v1) for x, (v0, v1) in zip(groups, ends, strict=True))
                     least = min(least, *margins)
     return _outcome(engine, construction, sampling, tally, least[2:], "each at its own position, ")
 
@@ -212,9 +197,7 @@ def _draw(
     """Draw sign vectors, and return them with a function that projects token values on them."""
     dtype = sampling.torch_dtype
     if tokens.values is None and tokens.counts is not None:
-        group_means = torch.from_numpy(
-            construction.group_signs(rng, columns, tokens.counts.double().numpy())
-        ).to(dtype)
+        group_means = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(dtype)
         return group_means.mT, lambda _: group_means
     signs = _signs(rng, (columns, construction.signs), dtype)
     return signs, lambda tokens: signs.mT if tokens.values is None else tokens.values @ signs.mT

@@ -44,9 +44,7 @@ def sign_vectors(signs: int) -> list[tuple[int, ...]]:
     [(1, 1), (1, -1), (-1, 1), (-1, -1)]
     """
     if signs > MOST_SIGNS:
-        raise EngineRefusal(
-            f"the reader has {signs} signs, too many to try all 2^{signs} vectors", ("grouped",)
-        )
+        raise EngineRefusal(f"the reader has {signs} signs, too many to try all 2^{signs} vectors", ("grouped",))
     return list(product((1, -1), repeat=signs))
 
 
@@ -66,16 +64,12 @@ def in_floats(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
             exact_outcome = None
         # p0 is a fraction only if no open comparison changes it.
         if exact_outcome is not None and isinstance(exact_outcome.p0, Fraction):
-            return replace(
-                exact_outcome, engine="closed", evidence=f"{evidence}, {open_count} ties decided exactly"
-            )
+            return replace(exact_outcome, engine="closed", evidence=f"{evidence}, {open_count} ties decided exactly")
         if not any(label.has_lost_digits for label in labels):
             reason = f"{open_count} pre-activations are too close to the threshold for float64"
             raise TooCloseToCall(reason, ("grouped",))
         evidence = f"{evidence}, which loses precision here: {open_count} comparisons open"
-    outcome = combine_neurons(
-        construction.m, *_bounds(firing), open_count, *_margin(construction, mechanism, labels)
-    )
+    outcome = combine_neurons(construction.m, *_bounds(firing), open_count, *_margin(construction, mechanism, labels))
     return replace(outcome, engine="closed", evidence=evidence)
 
 
@@ -129,10 +123,7 @@ class _Attended:
         slack = (self.errors + SLACK * (self.sizes + abs(threshold)))[:, None]
         # Never firing needs every row below the threshold, surely firing only one above it.
         surely, never = (over > slack).any(0), (over < -slack).all(0)
-        return [
-            True if yes else False if no else None
-            for yes, no in zip(surely.tolist(), never.tolist(), strict=True)
-        ]
+        return [True if yes else False if no else None for yes, no in zip(surely.tolist(), never.tolist(), strict=True)]
 
 
 def _measure_attention(construction: ExactConstruction, mechanism: Mechanism, label: Label) -> _Attended:
@@ -151,9 +142,7 @@ def _measure_attention(construction: ExactConstruction, mechanism: Mechanism, la
     repeats = len(keys), 1, 1
     out = attend(mechanism, queries, keys, values.repeat(repeats), tokens.counts.repeat(len(keys), 1))
     if not bool(out[0].isfinite().all()):
-        raise EngineRefusal(
-            f"{mechanism.spelled} cannot handle these tokens: its scores overflow or divide by zero"
-        )
+        raise EngineRefusal(f"{mechanism.spelled} cannot handle these tokens: its scores overflow or divide by zero")
     signs = construction.signs
     absolute_sums = out[0, :, signs:-1].abs().sum(-1)
     sizes = absolute_sums + tokens.values.abs().amax()
@@ -166,23 +155,16 @@ def _nudge(tokens: Float[Tensor, "tokens width"]) -> Float[Tensor, "nudges token
     """Return the tokens and NUDGES perturbed copies; equal tokens are perturbed equally."""
     # Mechanisms may compare tokens, so perturbing equal ones differently would break real ties.
     distinct, inverse = torch.unique(tokens, dim=0, return_inverse=True)
-    random = torch.rand(
-        NUDGES, *distinct.shape, generator=torch.Generator().manual_seed(0), dtype=tokens.dtype
-    )
+    random = torch.rand(NUDGES, *distinct.shape, generator=torch.Generator().manual_seed(0), dtype=tokens.dtype)
     return torch.cat([tokens[None], tokens * (1 + NUDGE * (2 * random - 1))[:, inverse]])
 
 
 def _bounds(firing: Sequence[Sequence[bool | None]]) -> tuple[Neuron, Neuron]:
     """Return lower and upper bounds of the probabilities; equal if every comparison is decided."""
-    lows, highs = (
-        [[fires in kinds for fires in label] for label in firing] for kinds in ((True,), (True, None))
-    )
+    lows, highs = ([[fires in kinds for fires in label] for label in firing] for kinds in ((True,), (True, None)))
     low, high = _neuron(lows[0], lows[1]), _neuron(highs[0], highs[1])
     # `only` is largest if open comparisons fire on D1 and not on D0.
-    return (
-        replace(low, only=_neuron(highs[0], lows[1]).only),
-        replace(high, only=_neuron(lows[0], highs[1]).only),
-    )
+    return (replace(low, only=_neuron(highs[0], lows[1]).only), replace(high, only=_neuron(lows[0], highs[1]).only))
 
 
 def _neuron(d0: Sequence[bool], d1: Sequence[bool]) -> Neuron:

@@ -106,13 +106,7 @@ class Neuron:
 
 
 def combine_neurons(
-    m: int,
-    low: Neuron,
-    high: Neuron,
-    undecided_count: int,
-    v0: Flint | float,
-    v1: Flint | float,
-    margin: Flint | float,
+    m: int, low: Neuron, high: Neuron, undecided_count: int, v0: Flint | float, v1: Flint | float, margin: Flint | float
 ) -> Outcome:
     """Return the certified outcome from bounds of one neuron, which are equal if everything is decided."""
     is_decided = low == high
@@ -188,9 +182,7 @@ def fires_on_both(outcome: Outcome, m: int) -> bool:
     else:
         probability = None
     # Without exact powers, floats decide that are rounded correctly, or estimates.
-    return (
-        outcome.fire_d1 - outcome.distinguish >= 0.5 if probability is None else probability >= Fraction(1, 2)
-    )
+    return outcome.fire_d1 - outcome.distinguish >= 0.5 if probability is None else probability >= Fraction(1, 2)
 
 
 def side_between(low: float, high: float, level: Fraction) -> int | None:

@@ -171,13 +171,7 @@ class Thresholds:
         return weight
 
     def _kind_bounds(
-        self,
-        label: Label,
-        triple: tuple[int, ...],
-        row: QueryRow,
-        excess: Excess,
-        start: Array,
-        fraction: Array,
+        self, label: Label, triple: tuple[int, ...], row: QueryRow, excess: Excess, start: Array, fraction: Array
     ) -> Bounds:
         """Return bounds of x for one kind of row, where `start + floor(x) + 1` is the least P that fires.
 
@@ -187,18 +181,14 @@ class Thresholds:
             plus, minus = (self._bounds(label, triple, excess, sigma, fraction) for sigma in (1, -1))
             # A + row, helped by its own sign, fires at no larger P than a - row; but it exists from P = 1 on,
             # and at P = 0 the - row decides.
-            low, high = (
-                np.where(m < -start, m, np.maximum(p, -start)) for p, m in zip(plus, minus, strict=True)
-            )
+            low, high = (np.where(m < -start, m, np.maximum(p, -start)) for p, m in zip(plus, minus, strict=True))
             return low, high
         low, high = self._bounds(label, triple, excess, 0, fraction)
         if row.presence is Presence.MATES:
             low, high = (np.where(self.size <= 1, np.inf, end) for end in (low, high))
         return low, high
 
-    def _bounds(
-        self, label: Label, triple: tuple[int, ...], excess: Excess, sigma: int, fraction: Array
-    ) -> Bounds:
+    def _bounds(self, label: Label, triple: tuple[int, ...], excess: Excess, sigma: int, fraction: Array) -> Bounds:
         """Evaluate the formula above in P instead of D; `fraction` is the uniform part beyond `start`."""
         y_1, y_k, y_d = triple
         amplitudes, b, half_step = self.amplitudes, self.amplitudes.b, self.half_steps[label]
@@ -243,9 +233,7 @@ def _in_place(operation: np.ufunc, first: Array, *arguments: Array) -> Array:
 
     A grid needs hundreds of these operations, and allocating arrays would cost as much as the arithmetic.
     """
-    fits = isinstance(first, np.ndarray) and all(
-        np.shape(argument) in ((), first.shape) for argument in arguments
-    )
+    fits = isinstance(first, np.ndarray) and all(np.shape(argument) in ((), first.shape) for argument in arguments)
     result: Array = operation(first, *arguments, out=first if fits else None)
     return result
 

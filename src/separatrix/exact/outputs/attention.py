@@ -100,11 +100,7 @@ class TokenBatch:
     @property
     def sizes(self) -> Float[Tensor, "batch keys"]:
         """The maximum contribution of each key to a pre-activation, over all signs."""
-        return (
-            torch.ones_like(self.probe)
-            if self.values is None
-            else torch.linalg.vector_norm(self.values, 1, -1)
-        )
+        return torch.ones_like(self.probe) if self.values is None else torch.linalg.vector_norm(self.values, 1, -1)
 
     def attend(self, mechanism: Mechanism, values: Tensor) -> Float[Tensor, "batch rows columns"]:
         """Return the attention output of every query for these values."""

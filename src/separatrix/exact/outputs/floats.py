@@ -28,9 +28,7 @@ class FloatOutputs(Outputs):
     proves = False
     has_equal_rows = False
 
-    def __init__(
-        self, construction: Construction, mechanism: Mechanism, place: int = 0, literal: bool = False
-    ) -> None:
+    def __init__(self, construction: Construction, mechanism: Mechanism, place: int = 0, literal: bool = False) -> None:
         self.grouped = by_counts(construction, mechanism)
         self.unit = Fraction(construction.unit), Fraction(construction.unit)
         if self.grouped:
@@ -82,9 +80,7 @@ class FloatOutputs(Outputs):
         return bool((np.abs(self.rows[1] - self.rows[0]) > allowance).any())
 
     def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:
-        factors = np.array(
-            [float(w) * feature.copies for feature, w in zip(self.features, weights, strict=True)]
-        )
+        factors = np.array([float(w) * feature.copies for feature, w in zip(self.features, weights, strict=True)])
         read, off = self.rows[label] @ factors, SLACK * self.sizes[label] @ np.abs(factors)
         # The largest lower bound is a lower bound of the maximum, whichever row attains it.
         return Fraction(float((read - off).max())), Fraction(float((read + off).max()))

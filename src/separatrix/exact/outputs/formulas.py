@@ -70,9 +70,7 @@ def _float_rows(mechanism: Mechanism, description: Description) -> Rows:
     head_counts = counts[None] if mechanism.takes_counts else None
     if head_counts is None:
         if counts.sum() > MOST_LITERAL:
-            raise NoAnswer(
-                f"{mechanism.spelled} does not accept counts, and there are more than {MOST_LITERAL} tokens"
-            )
+            raise NoAnswer(f"{mechanism.spelled} does not accept counts, and there are more than {MOST_LITERAL} tokens")
         k, v = (tokens.repeat_interleave(counts.long(), 0) for tokens in (k, v))
     outputs = attend(mechanism, q[None], k[None], v[None], head_counts, last=True)[0]
     if not bool(outputs.isfinite().all()):

@@ -50,9 +50,7 @@ def rows_of(description: Description) -> tuple[LogitRow, ...]:
             value_sums[logit] = [x + y for x, y in zip(value_sums[logit], value, strict=True)]
         order = sorted(counts, reverse=True)
         first = counts[order[0]]
-        row = tuple(
-            LogitLevel(at, counts[at] / first, tuple(x / first for x in value_sums[at])) for at in order
-        )
+        row = tuple(LogitLevel(at, counts[at] / first, tuple(x / first for x in value_sums[at])) for at in order)
         rows[row] = None
     return tuple(rows)
 
@@ -111,8 +109,7 @@ class KernelRows:
         A factor of zero removes its ball, so that rational cases are decided exactly.
         """
         factors = [
-            sum((y * x for y, x in zip(signs, level.value_sums, strict=True)), -self.tau * level.share)
-            for level in row
+            sum((y * x for y, x in zip(signs, level.value_sums, strict=True)), -self.tau * level.share) for level in row
         ]
         for precision in PRECISIONS:
             with ctx.workprec(precision):
@@ -142,11 +139,7 @@ class KernelRows:
         # Relative to the first level: if all levels agree the remainder is exactly 0, and no ball is needed.
         first = value_of(row[0])
         remainder = _sum([value_of(level) - first * level.share for level in row], scores)
-        return (
-            first
-            if _sign(remainder) == 0
-            else first + remainder / _sum([level.share for level in row], scores)
-        )
+        return first if _sign(remainder) == 0 else first + remainder / _sum([level.share for level in row], scores)
 
     def _ratios(self, row: LogitRow, precision: int) -> tuple[Flint, ...]:
         """Return the score of every level relative to that of the largest logit."""
@@ -155,9 +148,7 @@ class KernelRows:
         with ctx.workprec(precision):
             ratios = [self.mechanism.ratio(top * self.unit, (at.logit - top) * self.unit) for at in row]
         if not all(isinstance(ratio, fmpq) or ratio.is_finite() for ratio in ratios):
-            raise EngineRefusal(
-                f"{self.mechanism.spelled} cannot handle these tokens: its scores are not finite"
-            )
+            raise EngineRefusal(f"{self.mechanism.spelled} cannot handle these tokens: its scores are not finite")
         return tuple(ratios)
 
 
@@ -226,12 +217,7 @@ def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) ->
 def block_scores(mechanism: ScoreMechanism, model: BlockModel, row: QueryRow) -> tuple[Flint, ...]:
     """Return the scores of spike, mate and own block relative to an ordinary token, and the total."""
     spike, mate, own_block = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-    return (
-        spike,
-        mate,
-        own_block,
-        spike + (model.size - 1) * mate + (own_block + (model.blocks - 1)) * model.size,
-    )
+    return (spike, mate, own_block, spike + (model.size - 1) * mate + (own_block + (model.blocks - 1)) * model.size)
 
 
 def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Flint, Flint, Flint]:

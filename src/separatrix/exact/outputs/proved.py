@@ -10,15 +10,7 @@ from functools import cached_property
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from separatrix.constructions import (
-    BlockModel,
-    Construction,
-    Description,
-    ExactConstruction,
-    Label,
-    Presence,
-    QueryRow,
-)
+from separatrix.constructions import BlockModel, Construction, Description, ExactConstruction, Label, Presence, QueryRow
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.logforms import Flint, rational
 from separatrix.core.tensors import torch
@@ -87,29 +79,21 @@ class ProvedOutputs(Outputs):
         roots = np.sqrt([float(feature.copies) for feature in self.features])
         # In balls, since the rows of D0 and D1 differ by as little as 1/n, which float64 loses.
         with ctx.workprec(self.precision):
-            pairs = [
-                zip(row, reference, strict=True) for row, reference in zip(rows, references, strict=True)
-            ]
+            pairs = [zip(row, reference, strict=True) for row, reference in zip(rows, references, strict=True)]
             differences: Array = np.array([[float(x - y) for x, y in pair] for pair in pairs])
         return differences * roots
 
     def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:
-        factors = [
-            rational(total.copies * Fraction(w)) for total, w in zip(self.features, weights, strict=True)
-        ]
+        factors = [rational(total.copies * Fraction(w)) for total, w in zip(self.features, weights, strict=True)]
         with ctx.workprec(self.precision):
-            sums = [
-                sum((w * x for w, x in zip(factors, row, strict=True)), fmpq(0)) for row in self.rows[label]
-            ]
+            sums = [sum((w * x for w, x in zip(factors, row, strict=True)), fmpq(0)) for row in self.rows[label]]
         intervals = [ends(total) for total in sums]
         return max(low for low, _ in intervals), max(high for _, high in intervals)
 
     def entries(self, label: Label, nearest: bool) -> tuple[Array, Array]:
         with ctx.workprec(self.precision):
             intervals = [[ends(x * self._unit) for x in row] for row in self.raw[label]]
-        low, high = (
-            np.array([[float(interval[end]) for interval in row] for row in intervals]) for end in (0, 1)
-        )
+        low, high = (np.array([[float(interval[end]) for interval in row] for row in intervals]) for end in (0, 1))
         # float() rounds to nearest; one step outwards makes these bounds again.
         return (low, high) if nearest else (np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
@@ -188,9 +172,7 @@ def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> 
     label_rows_lists = list(rows[0].values()), list(rows[1].values())
     features = tuple(Feature(place) for place in range(1, construction.signs + 1))
     all_plus, counts = (Fraction(1),) * len(features), (row_counts[0].total(), row_counts[1].total())
-    return ProvedOutputs(
-        construction, features, all_plus, label_rows_lists, label_rows_lists, are_equal, counts
-    )
+    return ProvedOutputs(construction, features, all_plus, label_rows_lists, label_rows_lists, are_equal, counts)
 
 
 def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockModel) -> ProvedOutputs:
@@ -202,8 +184,7 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
     blocks, n = int(model.blocks), construction.n
     last = construction.signs == blocks + 3
     kinds = [
-        [_block_row(kernel, model, label, row) for row in model.rows[label] if _exists(row, model)]
-        for label in (0, 1)
+        [_block_row(kernel, model, label, row) for row in model.rows[label] if _exists(row, model)] for label in (0, 1)
     ]
     raw = tuple([row if last else row[1:4] for row in kind] for kind in kinds)
     rows = tuple([_mean_blocks(row, blocks, last) for row in kind] for kind in kinds)
@@ -214,9 +195,7 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
         first += copies
     are_equal = model.rows[0] == model.rows[1] and model.amplitudes.a[0] == model.amplitudes.a[1]
     probe = (Fraction(1),) * 4 if last else (Fraction(1), Fraction(0))
-    return ProvedOutputs(
-        construction, tuple(features), probe, (rows[0], rows[1]), (raw[0], raw[1]), are_equal, (n, n)
-    )
+    return ProvedOutputs(construction, tuple(features), probe, (rows[0], rows[1]), (raw[0], raw[1]), are_equal, (n, n))
 
 
 def _exists(row: QueryRow, model: BlockModel) -> bool:
@@ -228,10 +207,7 @@ def _block_row(kernel: ScoreMechanism, model: BlockModel, label: Label, row: Que
     amplitudes, size = model.amplitudes, model.size
     spike, mate, own_block, total = block_scores(kernel, model, row)
     shares = amplitudes.a[label] * spike, amplitudes.b * (spike + (size - 1) * mate)
-    return (
-        *(x / total for x in (*shares, amplitudes.b * size * own_block, amplitudes.b * size)),
-        amplitudes.c,
-    )
+    return (*(x / total for x in (*shares, amplitudes.b * size * own_block, amplitudes.b * size)), amplitudes.c)
 
 
 def _mean_blocks(row: tuple[Flint, ...], blocks: int, last: bool) -> tuple[Flint, ...]:

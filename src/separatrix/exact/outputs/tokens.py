@@ -34,9 +34,7 @@ def literal_tokens(construction: Construction, mechanism: Mechanism, dtype: torc
     return lambda label, place: construction.dense(label, place, dtype)
 
 
-def counted_tokens(
-    construction: Construction, mechanism: Mechanism, dtype: torch.dtype, columns: int
-) -> TokensAt:
+def counted_tokens(construction: Construction, mechanism: Mechanism, dtype: torch.dtype, columns: int) -> TokensAt:
     """Return distinct tokens with counts for `columns` sign vectors, or raise an EngineRefusal."""
     if not mechanism.takes_counts:
         raise EngineRefusal(f"{mechanism.spelled} does not accept counts", ("dense",))

@@ -56,11 +56,7 @@ class TunedThreshold(Document):
 
 
 def best_threshold(
-    construction: Construction,
-    mechanism: Mechanism,
-    outputs: Sequence[Outputs],
-    fixed: Outcome,
-    sampling: Sampling,
+    construction: Construction, mechanism: Mechanism, outputs: Sequence[Outputs], fixed: Outcome, sampling: Sampling
 ) -> TunedThreshold:
     """Return the best tau with P by the strongest engine; `fixed` is the outcome at the usual tau."""
     usual = Fraction(construction.parameters.complete_values()["tau"])
@@ -90,9 +86,7 @@ def _among(states: Sequence[States]) -> str:
 
 
 def _given_parameters(construction: Construction) -> dict[str, object]:
-    values = {
-        name: getattr(construction.parameters, name) for name in type(construction.parameters).model_fields
-    }
+    values = {name: getattr(construction.parameters, name) for name in type(construction.parameters).model_fields}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -143,10 +137,7 @@ def _chances(states: States, places: Sequence[Sequence[int]], gaps: int) -> list
             alone[loud] -= weight
     above = list(accumulate(reversed(on_d0)))[::-1][1:]
     only = list(accumulate(alone))[:-1]
-    return [
-        _distinguish(fires, rises, states.total, states.neurons)
-        for fires, rises in zip(above, only, strict=True)
-    ]
+    return [_distinguish(fires, rises, states.total, states.neurons) for fires, rises in zip(above, only, strict=True)]
 
 
 def _distinguish(fires: int, rises: int, total: int, m: int) -> float:

@@ -28,20 +28,14 @@ VERSION = 1
 DIGITS = 30
 
 
-def certify(
-    construction: Construction, mechanism: Mechanism, delta: Fraction
-) -> tuple[Verdict, dict[str, Any]]:
+def certify(construction: Construction, mechanism: Mechanism, delta: Fraction) -> tuple[Verdict, dict[str, Any]]:
     """Return the certified verdict at `delta` and its certificate."""
     if not construction.has_certificates:
-        raise EngineRefusal(
-            f"there are no certificates for {construction.name}: the checker does not support it"
-        )
+        raise EngineRefusal(f"there are no certificates for {construction.name}: the checker does not support it")
     count = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, count), delta)
     if not all(threshold.is_decided for threshold in count.thresholds) or verdict.word == "undecided":
-        raise EngineRefusal(
-            "some comparisons are undecided, so there is nothing to certify at these parameters"
-        )
+        raise EngineRefusal("some comparisons are undecided, so there is nothing to certify at these parameters")
     body = {
         "format": FORMAT,
         "version": VERSION,

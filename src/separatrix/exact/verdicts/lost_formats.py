@@ -32,9 +32,7 @@ def lost_from(construction: Construction, mechanism: Mechanism) -> dict[str, int
     None if they still differ at n = 10^40.
     """
     step, kernel = construction.step, with_kernel(mechanism)
-    preactivations_at = lru_cache(maxsize=None)(
-        lambda multiple: _preactivations(construction, kernel, multiple * step)
-    )
+    preactivations_at = lru_cache(maxsize=None)(lambda multiple: _preactivations(construction, kernel, multiple * step))
 
     def search(bits: int) -> int | None:
         least = _last_change(

@@ -107,9 +107,7 @@ class Question(Document):
         return {name: float(value) for name, value in values.items() if isinstance(value, int | Fraction)}
 
 
-def question(
-    construction: str, mechanism: Any, fixed: Mapping[str, object], varied: Collection[str]
-) -> Question:
+def question(construction: str, mechanism: Any, fixed: Mapping[str, object], varied: Collection[str]) -> Question:
     """Build a question; missing parameters, except the varied ones, come from the reference point."""
     kind = construction_named(construction)
     unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)

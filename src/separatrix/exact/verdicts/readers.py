@@ -204,9 +204,7 @@ class Readers(Result):
         """The conclusion for each class of readers."""
         verified = self.linear is not None and self.linear.verified
         return conclude_readers(
-            self.fixed.word,
-            rows_equal=self.outputs.proves and self.outputs.has_equal_rows,
-            linear_verified=verified,
+            self.fixed.word, rows_equal=self.outputs.proves and self.outputs.has_equal_rows, linear_verified=verified
         )
 
     def _statements(self) -> Iterator[Statement]:
@@ -215,9 +213,7 @@ class Readers(Result):
         chance = f"{chance_of(outcome)} ({outcome.engine})"
         # Equal rows settle every reader, so nothing weaker is added.
         if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
-            yield Statement(
-                Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}"
-            )
+            yield Statement(Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}")
             return
         if conclusions[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
             yield Statement(
@@ -245,9 +241,7 @@ class Readers(Result):
         if self.linear is not None and self.conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
             return Statement(Word.CAN, LINEAR_READERS, f"weights given, verified by {self.linear.evidence}")
         if self.linear is not None:
-            return Statement(
-                Word.OPEN, LINEAR_READERS, f"weights given, not verified: {self.linear.evidence}"
-            )
+            return Statement(Word.OPEN, LINEAR_READERS, f"weights given, not verified: {self.linear.evidence}")
         if not self.outputs.differ:
             return Statement(
                 Word.OPEN, EVERY_READER, f"no difference found in {self.outputs.evidence}; not proved equal"
@@ -351,15 +345,11 @@ def _verify(
     try:
         literal = by_definition(construction, mechanism, place)
     except EngineRefusal:
-        return LinearReader(
-            witness, outputs.features, outputs.proves, f"{evidence}; too large for the definition"
-        )
+        return LinearReader(witness, outputs.features, outputs.proves, f"{evidence}; too large for the definition")
     spread = witness.spread_over(outputs.features, literal.features)
     if spread.holds_on(literal):
         return LinearReader(witness, outputs.features, True, f"{evidence}, and the definition in float64")
     # Proved readings stand if float64 is too coarse to confirm them, but not if it refutes them.
     if outputs.proves and not spread.contradicts(literal):
-        return LinearReader(
-            witness, outputs.features, True, f"{evidence}; too fine for the definition in float64"
-        )
+        return LinearReader(witness, outputs.features, True, f"{evidence}; too fine for the definition in float64")
     return LinearReader(witness, outputs.features, False, f"{evidence}; the definition does not confirm it")

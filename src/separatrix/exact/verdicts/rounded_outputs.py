@@ -82,8 +82,6 @@ def _difference(first: Bounds, second: Bounds, name: str) -> tuple[bool | None, 
     if not differs.any():
         return (True, 0.0) if sure.all() else (None, None)
     with np.errstate(invalid="ignore"):
-        steps = np.abs(second[0] - first[0]) / last_place(
-            np.maximum(np.abs(first[0]), np.abs(second[0])), name
-        )
+        steps = np.abs(second[0] - first[0]) / last_place(np.maximum(np.abs(first[0]), np.abs(second[0])), name)
     largest = float(steps[differs].max())
     return False, largest if np.isfinite(largest) else None

@@ -62,9 +62,7 @@ class Verdicts(Result):
     @property
     def remarks(self) -> tuple[str, ...]:
         """The remarks on each mechanism, after its name."""
-        return tuple(
-            f"{answer.mechanism.spelled}: {remark}" for answer in self.answers for remark in answer.remarks
-        )
+        return tuple(f"{answer.mechanism.spelled}: {remark}" for answer in self.answers for remark in answer.remarks)
 
     def rows(self) -> list[Row]:
         """Return one row for each mechanism with every parameter and the answer."""

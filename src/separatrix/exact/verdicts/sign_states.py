@@ -147,8 +147,7 @@ def _counted_signs(construction: Construction, outputs: ProvedOutputs) -> States
         for triple in TRIPLES:
             lines = [_line(row, triple, sigma, blocks) for row in rows for sigma in (1, -1)]
             peaks[label].extend(
-                max(start + plus * slope for start, slope, low, high in lines if low <= plus <= high)
-                for plus in counts
+                max(start + plus * slope for start, slope, low, high in lines if low <= plus <= high) for plus in counts
             )
     are_all = blocks <= COUNTED_BLOCKS
     description = "all sign states" if are_all else f"sign states within {SPREAD} standard deviations"

@@ -8,14 +8,7 @@ from fractions import Fraction
 
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
-from separatrix.constructions.theorem import (
-    SIGNS,
-    WIDTH,
-    hypotheses,
-    required_signs,
-    required_width,
-    sufficient_n,
-)
+from separatrix.constructions.theorem import SIGNS, WIDTH, hypotheses, required_signs, required_width, sufficient_n
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import round_up_for_people
 from separatrix.mechanisms import Linear, Mechanism, Softmax
@@ -122,9 +115,7 @@ def _unmet_by_point(point: Spike, delta: Fraction) -> list[str]:
     }
     is_met = hypotheses({**values, "d": d, "m": m}, delta)
     unmet = [
-        requirements.get(name) or f"{name}, here {values_here[name]}"
-        for name, holds in is_met.items()
-        if not holds
+        requirements.get(name) or f"{name}, here {values_here[name]}" for name, holds in is_met.items() if not holds
     ]
     if tau != c + Fraction(1, 10):
         proper = format_exact(c + Fraction(1, 10))

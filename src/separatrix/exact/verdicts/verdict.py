@@ -188,9 +188,7 @@ def chance_of(outcome: Outcome, digits: int = 6) -> str:
 
 def _key_width(construction: Construction) -> int:
     """Return the width of queries and keys."""
-    make_tokens = (
-        construction.token_groups if construction.has_groups else partial(construction.dense, spike=0)
-    )
+    make_tokens = construction.token_groups if construction.has_groups else partial(construction.dense, spike=0)
     return int(make_tokens(0, dtype=torch.float64).keys.shape[-1])
 
 

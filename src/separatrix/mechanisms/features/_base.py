@@ -23,20 +23,10 @@ from separatrix.mechanisms._blocks import divide, divisor, split_range, split_to
 from separatrix.mechanisms._methods import attention_method, fill_extras, full_precision, to_common_dtype
 from separatrix.mechanisms._positions import CallOptions, zero_absent
 from separatrix.mechanisms._recompute import Out, is_transformed
-from separatrix.mechanisms._running_sums import (
-    MAX_CACHED_NUMBERS,
-    append_ones,
-    split_chunks,
-    tokens_in_cache,
-)
+from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS, append_ones, split_chunks, tokens_in_cache
 from separatrix.mechanisms._types import Attended, Keys, Queries, Values
 from separatrix.mechanisms.decoding import Answers, LazyState, NewTokens, Past
-from separatrix.mechanisms.features._memory import (
-    FeatureMemory,
-    MemoryTensors,
-    ScaledFeatures,
-    multiplicity_of,
-)
+from separatrix.mechanisms.features._memory import FeatureMemory, MemoryTensors, ScaledFeatures, multiplicity_of
 
 CHUNK = 64
 """Tokens read at once by the causal form."""
@@ -80,9 +70,7 @@ class FeatureMechanism(Mechanism):
         """Apply positions or learned maps to queries and keys."""
         return q, k
 
-    def direct_scores(
-        self, q: QueryChunks, k: KeyChunks
-    ) -> Float[Tensor, "batch heads chunks queries keys"] | None:
+    def direct_scores(self, q: QueryChunks, k: KeyChunks) -> Float[Tensor, "batch heads chunks queries keys"] | None:
         """Return the scores of a few tokens, if they are cheaper to compute without features."""
         return None
 
@@ -139,9 +127,7 @@ class FeatureMechanism(Mechanism):
             return super().decode_tokens(past, new)
         return decode_from_sums(self, self, past, new)
 
-    def summarise(
-        self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
-    ) -> tuple[Tensor, ...]:
+    def summarise(self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any) -> tuple[Tensor, ...]:
         """Return the state that later tokens need of these, if it `has_fixed_sums`; its size is fixed."""
         with full_precision(v):
             _, k, v, multiplicity, _ = self._prepare(k, k, v, present, extras)
@@ -150,13 +136,7 @@ class FeatureMechanism(Mechanism):
         return tuple(x for x in memory.tensors if x is not None)
 
     def continue_from(
-        self,
-        state: Sequence[Tensor],
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Tensor | None = None,
-        **extras: Any,
+        self, state: Sequence[Tensor], q: Queries, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
     ) -> tuple[Attended, tuple[Tensor, ...]]:
         """Return the outputs of tokens after those in the state, and the state after them."""
         with full_precision(v):
@@ -233,13 +213,7 @@ class FeatureMechanism(Mechanism):
         return step
 
     def _attend_causally(
-        self,
-        memory: FeatureMemory,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        multiplicity: Tensor | None,
-        chunk: int,
+        self, memory: FeatureMemory, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None, chunk: int
     ) -> Tensor:
         """Add the key of each query and read, in runs of a few chunks at once."""
         keys, (width, features) = k.shape[-2], memory.sums.shape[-2:]
@@ -259,9 +233,7 @@ class FeatureMechanism(Mechanism):
             out.append(rows)
         return concatenate(out)
 
-    def _attend_by_scores(
-        self, chunk: int, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None
-    ) -> Tensor:
+    def _attend_by_scores(self, chunk: int, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> Tensor:
         """Return the outputs of a chunk of queries from the keys up to it, by scores, chunk by chunk."""
         values = append_ones(v) if self.is_normalised else v
         total = values.new_zeros(*q.shape[:-1], values.shape[-1])
@@ -298,13 +270,7 @@ class FeatureMechanism(Mechanism):
         return concatenate(self._read_tokens(memory, chunk, q, k, v, multiplicity)), *memory.tensors
 
     def _read_tokens(
-        self,
-        memory: FeatureMemory,
-        chunk: int,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        multiplicity: Tensor | None,
+        self, memory: FeatureMemory, chunk: int, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None
     ) -> list[Tensor]:
         """Read a run of tokens, in halves if its keys grow too fast to be measured by its first."""
         key = self.scale_features(k, "key").without_absent(multiplicity)

@@ -140,13 +140,7 @@ class FeatureMemory:
         return torch.div(read, divisor(phi @ self.sums[..., -1:].contiguous()), out=out)
 
     def read_and_add(
-        self,
-        phi: Tensor,
-        top: Tensor | None,
-        keys: Tensor,
-        values: Tensor,
-        chunk: int,
-        scores: Tensor | None = None,
+        self, phi: Tensor, top: Tensor | None, keys: Tensor, values: Tensor, chunk: int, scores: Tensor | None = None
     ) -> Tensor:
         """Add keys one by one, and read after each; scores within chunks may be given."""
         values = append_ones(values) if self.divides else values

@@ -5,14 +5,7 @@ from __future__ import annotations
 import math
 
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms.features._base import (
-    FeatureMechanism,
-    Features,
-    KeyChunks,
-    QueryChunks,
-    Side,
-    Tokens,
-)
+from separatrix.mechanisms.features._base import FeatureMechanism, Features, KeyChunks, QueryChunks, Side, Tokens
 
 
 class Based(FeatureMechanism):

@@ -87,9 +87,7 @@ class WindowLinear(RecurrentMechanism):
         if not bool(is_present.all()):
             # Absent tokens move to the front, to leave the window before any that is present.
             order = is_present.argsort(stable=True, dim=-2)
-            keys, values, is_present = (
-                x.gather(-2, order.expand(x.shape)) for x in (keys, values, is_present)
-            )
+            keys, values, is_present = (x.gather(-2, order.expand(x.shape)) for x in (keys, values, is_present))
         if leaving:
             leaving_values = values[..., :leaving, :] * is_present[..., :leaving, :]
             sums = sums + elu_plus_one(keys[..., :leaving, :]).mT @ leaving_values
@@ -97,9 +95,7 @@ class WindowLinear(RecurrentMechanism):
         return state, divide(out[..., :-1], out[..., -1:])
 
 
-def _split_visible(
-    present: Bool[Tensor, "#batch 1 keys"], queries: int, size: int
-) -> tuple[Visible, Visible]:
+def _split_visible(present: Bool[Tensor, "#batch 1 keys"], queries: int, size: int) -> tuple[Visible, Visible]:
     """Return which keys are among the last `size` present ones, and which are older, for the last queries."""
     keys = present.shape[-1]
     position = present.long().cumsum(-1)

@@ -40,9 +40,7 @@ class StreamedMechanism(Mechanism):
     def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
         """Compute the definition in blocks of queries: memory stays linear in the tokens."""
 
-        def attend(
-            rows: range, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, *values: Tensor
-        ) -> Tensor:
+        def attend(rows: range, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, *values: Tensor) -> Tensor:
             logits = q @ k.mT
             copies = _count_copies(logits, counts, options.visible_keys(rows, k))
             return self.weights(logits, copies, **dict(zip(extras, values, strict=True))) @ v

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from separatrix.core.tensors import torch
-from separatrix.mechanisms.kernels._streamed import (
-    Copies,
-    Logits,
-    PerRow,
-    StreamedMechanism,
-    safe_divide,
-    softmax,
-)
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, safe_divide, softmax
 
 POLYNOMIAL = (-0.037, 0.481, -2.3, 4.917, -1.791)
 """The published fit of the inverse temperature to the entropy, highest power first."""
@@ -33,9 +26,7 @@ class AdaptiveSoftmax(StreamedMechanism):
     """
 
     name = "adaptive-softmax"
-    formula = (
-        "softmax(beta(H) <q,k>), H the entropy of softmax(<q,k>), beta = max(poly(H), 1) if H > 0.5 else 1"
-    )
+    formula = "softmax(beta(H) <q,k>), H the entropy of softmax(<q,k>), beta = max(poly(H), 1) if H > 0.5 else 1"
     source = "[rec] arXiv 2410.01104, with the coefficients of its program"
 
     def weights(self, logits: Logits, copies: Copies) -> Logits:

@@ -34,9 +34,7 @@ class Simplicial(Mechanism):
     """
 
     name = "simplicial"
-    formula = (
-        "sum f_ijl v_j v'_l, f_i = softmax(sum_d q_id k_jd k'_ld) over pairs |i-j| < window, |i-l| < second"
-    )
+    formula = "sum f_ijl v_j v'_l, f_i = softmax(sum_d q_id k_jd k'_ld) over pairs |i-j| < window, |i-l| < second"
     source = "[rec] arXiv 2507.02754, with second keys and values that are not learned; all but causal [ours]"
     family = "score kernel"
     permutation_equivariant = False
@@ -78,9 +76,7 @@ class Simplicial(Mechanism):
         sizes = (min(size, max(first + queries, keys)) for size in self._windows)
         near, second = (range(1 - size, 1 if options.causal else size) for size in sizes)
 
-        def attend(
-            rows: range, q: Tensor, k: Tensor, v: Tensor, second_keys: Tensor, second_values: Tensor
-        ) -> Tensor:
+        def attend(rows: range, q: Tensor, k: Tensor, v: Tensor, second_keys: Tensor, second_values: Tensor) -> Tensor:
             positions = range(first + rows.start, first + rows.stop)
             products = q[..., None, :] * windows(k, positions, near)
             logits = products @ windows(second_keys, positions, second).mT

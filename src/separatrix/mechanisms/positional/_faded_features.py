@@ -46,20 +46,12 @@ class FadedFeatures(LogFeatureMechanism):
         factors, logs = self.inner.scale_features(x[..., :-1], side)
         return ScaledFeatures(factors, x[..., -1:] if logs is None else logs + x[..., -1:])
 
-    def summarise(
-        self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
-    ) -> tuple[Tensor, ...]:
+    def summarise(self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any) -> tuple[Tensor, ...]:
         sums, reference = super().summarise(k, v, present, **extras)
         return self._decay_state(sums, reference, self._falls(k, v, present, extras)[..., -1:, :], v)
 
     def continue_from(
-        self,
-        state: Sequence[Tensor],
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Tensor | None = None,
-        **extras: Any,
+        self, state: Sequence[Tensor], q: Queries, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
     ) -> tuple[Attended, tuple[Tensor, ...]]:
         with full_precision(v):
             falls = self._falls(k, v, present, extras)[..., -1:, :]

@@ -44,9 +44,7 @@ class FadingMechanism(Mechanism):
 
     @attention_method
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
-        return self._attend(
-            range(q.shape[-2]), q, k, v, self.decays(k, options.present, extras), options, extras
-        )
+        return self._attend(range(q.shape[-2]), q, k, v, self.decays(k, options.present, extras), options, extras)
 
     @attention_method
     def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
@@ -60,21 +58,12 @@ class FadingMechanism(Mechanism):
             present = None if options.present is None else options.present[:, past]
             past_decays = Decays(logs, resets, dtype).part(past)
             past_options, k, v = replace(options, present=present), k[..., past, :], v[..., past, :]
-            return self._attend(
-                rows, q, k, v, past_decays, past_options, dict(zip(extras, values, strict=True))
-            )
+            return self._attend(rows, q, k, v, past_decays, past_options, dict(zip(extras, values, strict=True)))
 
         return attend_by_blocks(attend, q, k, v, decays.logs, decays.resets, *extras.values())
 
     def _attend(
-        self,
-        rows: range,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        decays: Decays,
-        options: CallOptions,
-        extras: dict[str, Any],
+        self, rows: range, q: Queries, k: Keys, v: Values, decays: Decays, options: CallOptions, extras: dict[str, Any]
     ) -> Attended:
         """Attend with the queries of these rows to the keys up to theirs."""
         positions = range(options.first + rows.start, options.first + rows.stop)

@@ -47,9 +47,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
     """
 
     name = "alibi"
-    formula = (
-        "softmax(<q_i,k_j> - slope_h (i - j)) over j <= i, slope_h = 2^(-8h/heads); alike for other inner"
-    )
+    formula = "softmax(<q_i,k_j> - slope_h (i - j)) over j <= i, slope_h = 2^(-8h/heads); alike for other inner"
     source = "[rec] arXiv 2108.12409; for all but softmax [ours]"
     extras = (SLOPES,)
 

@@ -58,9 +58,7 @@ class Rotary(WrapperMechanism):
     def fixed_state(self) -> bool:
         return self.inner_mechanism.fixed_state
 
-    def decoding_memory(
-        self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype
-    ) -> DecodingMemory:
+    def decoding_memory(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> DecodingMemory:
         return self.inner_mechanism.decoding_memory(tokens, heads, width, features, dtype)
 
     def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
@@ -74,9 +72,7 @@ class Rotary(WrapperMechanism):
 
 
 def rotate(
-    x: Float[Tensor, "batch heads tokens width"],
-    first: int | Int64[Tensor, "batch tokens"],
-    base: float = 1e4,
+    x: Float[Tensor, "batch heads tokens width"], first: int | Int64[Tensor, "batch tokens"], base: float = 1e4
 ) -> Float[Tensor, "batch heads tokens width"]:
     """Rotate each pair of channels by angle times position, counted from `first` or as given."""
     pairs, width = x.shape[-1] // 2, x.shape[-1]

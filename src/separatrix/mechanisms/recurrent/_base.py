@@ -17,13 +17,7 @@ from typing import Any, ClassVar
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms._methods import (
-    fill_extras,
-    full_precision,
-    to_common_dtype,
-    upcast,
-    zero_absent_extras,
-)
+from separatrix.mechanisms._methods import fill_extras, full_precision, to_common_dtype, upcast, zero_absent_extras
 from separatrix.mechanisms._positions import (
     CallOptions,
     Causality,
@@ -33,18 +27,7 @@ from separatrix.mechanisms._positions import (
     zero_absent,
 )
 from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS
-from separatrix.mechanisms._types import (
-    Attended,
-    Counts,
-    Key,
-    Keys,
-    Output,
-    Present,
-    Queries,
-    Query,
-    Value,
-    Values,
-)
+from separatrix.mechanisms._types import Attended, Counts, Key, Keys, Output, Present, Queries, Query, Value, Values
 from separatrix.mechanisms.decoding import Answers, NewTokens, Past, bytes_of
 
 State = tuple[Tensor, ...]
@@ -82,9 +65,7 @@ class RecurrentMechanism(Mechanism):
     def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
         """Read one token and return the state after it and its output; by default a run of one token."""
         streams = {*self.token_extras, "present"}
-        extras = {
-            name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()
-        }
+        extras = {name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()}
         state, out = self.advance(state, *(x[..., None, :] for x in (q_t, k_t, v_t)), **extras)
         return state, out[..., 0, :]
 
@@ -124,9 +105,7 @@ class RecurrentMechanism(Mechanism):
             out, state = self.chunked(q, k, v, state=before, present=new.present, **extras)
         return out[..., new.skipped :, :], Past(new.lengths(past), state=tuple(state))
 
-    def unrolled(
-        self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any
-    ) -> Attended:
+    def unrolled(self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any) -> Attended:
         """Read one token per step."""
         return self._read(q, k, v, None, present, extras, by_steps=True)[0]
 
@@ -196,9 +175,7 @@ class RecurrentMechanism(Mechanism):
         self.check_lengths(q.shape[-2], k.shape[-2], CallOptions(causal=True))
         check_positions(self, k, 0, present)
         if present is not None and not self.takes_present:
-            raise UsageError(
-                f"{self.name} has no state that skips absent tokens; call it, and it gets the others"
-            )
+            raise UsageError(f"{self.name} has no state that skips absent tokens; call it, and it gets the others")
         chunk = self.tokens_per_run(k) if chunk is None else chunk
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is no number of tokens; chunk must be 1 or more")

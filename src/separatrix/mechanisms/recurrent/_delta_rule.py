@@ -71,11 +71,7 @@ def unit(k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
 
 
 def delta_loop(
-    q: Queries,
-    k: Keys,
-    v: Values,
-    beta: Betas,
-    gates: Float[Tensor, "batch heads keys channels"] | None = None,
+    q: Queries, k: Keys, v: Values, beta: Betas, gates: Float[Tensor, "batch heads keys channels"] | None = None
 ) -> Attended:
     """Compute the formula of `DeltaRule` literally, token by token."""
     identity = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)

@@ -69,12 +69,7 @@ def expand_heads(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def advance_run(
-    unit_keys: bool,
-    state: Float[Tensor, "batch heads width features"],
-    q: Queries,
-    k: Keys,
-    v: Values,
-    beta: Betas,
+    unit_keys: bool, state: Float[Tensor, "batch heads width features"], q: Queries, k: Keys, v: Values, beta: Betas
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the state after a run of tokens, their outputs, and their writes."""
     k = unit(k) if unit_keys else k
@@ -151,9 +146,7 @@ def run_gradients(
 
 
 def unit_gradient(
-    k: Float[Tensor, "*tokens width"],
-    keys: Float[Tensor, "*tokens width"],
-    slope: Float[Tensor, "*tokens width"],
+    k: Float[Tensor, "*tokens width"], keys: Float[Tensor, "*tokens width"], slope: Float[Tensor, "*tokens width"]
 ) -> Float[Tensor, "*tokens width"]:
     """Return the gradient of `unit`, whose results are `keys`: the part that does not change the length."""
     square = k.square().sum(-1, keepdim=True)

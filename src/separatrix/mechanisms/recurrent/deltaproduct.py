@@ -94,9 +94,7 @@ class DeltaProduct(RecurrentMechanism):
     def _writes(self, k: Tensor, v: Tensor, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Return keys, values and betas of all writes, (…, tokens, factors, width, features or 1)."""
         keys, values = (
-            torch.cat(
-                [further.to(x).reshape(*x.shape[:-1], self.factors - 1, x.shape[-1]), x[..., None, :]], dim=-2
-            )
+            torch.cat([further.to(x).reshape(*x.shape[:-1], self.factors - 1, x.shape[-1]), x[..., None, :]], dim=-2)
             for further, x in ((extras["further_keys"], k), (extras["further_values"], v))
         )
         return unit(keys) if self.unit_keys else keys, values, extras["beta"].to(v)[..., None]

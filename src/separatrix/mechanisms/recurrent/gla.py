@@ -106,9 +106,7 @@ def _mild_length(decays: Decays) -> int:
     return 1
 
 
-def _mild_blocks(
-    q: Queries, k: Keys, decays: Decays, length: int
-) -> Float[Tensor, "batch heads blocks length length"]:
+def _mild_blocks(q: Queries, k: Keys, decays: Decays, length: int) -> Float[Tensor, "batch heads blocks length length"]:
     """Return the overlaps within blocks, by one product each: `(q exp(L_i - L_0)) (k exp(L_0 - L_j))ᵀ`.
 
     L_0 is that of a block's first token, so that no token depends on a gate after it. The second exponent is

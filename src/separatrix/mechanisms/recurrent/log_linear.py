@@ -38,9 +38,7 @@ class LogLinear(GatedMechanism):
     """
 
     name = "log-linear"
-    formula = (
-        "o_t = sum_l share^l q_t S_t^(l), S_t^(l) the sum of a_{s+1} ... a_t k_s v_s^T over Fenwick segment l"
-    )
+    formula = "o_t = sum_l share^l q_t S_t^(l), S_t^(l) the sum of a_{s+1} ... a_t k_s v_s^T over Fenwick segment l"
     source = "[rec] arXiv 2506.04761, with gate and weights that are not learned"
     extras = (HEAD_GATES, LEVEL_SCALES)
     step_takes_present = True
@@ -61,9 +59,7 @@ class LogLinear(GatedMechanism):
     @attention_method
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
         position = (presence_mask(options.present, k).long().cumsum(-1) - 1).clamp(min=0)
-        scales = _select(
-            extras["level_scales"].to(v), self._level(position[:, :, None], position[:, None, :])
-        )
+        scales = _select(extras["level_scales"].to(v), self._level(position[:, :, None], position[:, None, :]))
         return (q @ k.mT * scalar_decays(extras["log_gates"], v.dtype)[1] * scales) @ v
 
     def init_state(self, q: Queries, v: Values) -> State:

@@ -36,9 +36,7 @@ class MesaNet(GatedMechanism):
     """
 
     name = "mesanet"
-    formula = (
-        "o_t = q_t (H_t + ridge I)^-1 G_t, G_t = a_t G_{t-1} + beta k_t v_t^T, H_t the same with k_t k_t^T"
-    )
+    formula = "o_t = q_t (H_t + ridge I)^-1 G_t, G_t = a_t G_{t-1} + beta k_t v_t^T, H_t the same with k_t k_t^T"
     source = "[rec] arXiv 2506.05233, with gate, beta and ridge that are not learned"
     extras = (FORGET_GATES, INPUT_GATES, RIDGES)
     # Each token of a run has a matrix H of its own, of width × width.
@@ -84,9 +82,7 @@ class MesaNet(GatedMechanism):
         from_start, pair_decays = scalar_decays(extras["log_gates"], v.dtype)
         # As vectors of width² numbers, one product with the decays gives every H of the run.
         pairs = (k[..., :, None] * (beta * k)[..., None, :]).flatten(-2)
-        to_keys = (pair_decays @ pairs + from_start * state[1].flatten(-2)[..., None, :]).reshape(
-            *k.shape, -1
-        )
+        to_keys = (pair_decays @ pairs + from_start * state[1].flatten(-2)[..., None, :]).reshape(*k.shape, -1)
         solution = torch.linalg.solve(to_keys + extras["ridges"].to(v).diag_embed()[:, None], q)
         after, out = advance_scalar(state[0], solution, k, beta * v, from_start, pair_decays)
         return (after, to_keys[..., -1, :, :]), out

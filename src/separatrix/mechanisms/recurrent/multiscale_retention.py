@@ -37,9 +37,7 @@ class MultiscaleRetention(RecurrentMechanism):
     """
 
     name = "multiscale-retention"
-    formula = (
-        "sum_j r_ij v_j / max(|sum_j r_ij|, 1), r_ij = <q_i,k_j> d_h^(i-j) / sqrt(width sum_j d_h^(i-j))"
-    )
+    formula = "sum_j r_ij v_j / max(|sum_j r_ij|, 1), r_ij = <q_i,k_j> d_h^(i-j) / sqrt(width sum_j d_h^(i-j))"
     source = "[rec] RetNet, arXiv 2307.08621"
     extras = (DECAY,)
     step_takes_present = True

@@ -69,14 +69,10 @@ class PatternMechanism(Mechanism):
             if not any(columns):
                 out.append(v.new_zeros(*q.shape[:-2], len(rows), v.shape[-1]))
                 continue
-            block_k, block_v = (
-                torch.cat([x[..., part.start : part.stop, :] for part in columns], -2) for x in (k, v)
-            )
+            block_k, block_v = (torch.cat([x[..., part.start : part.stop, :] for part in columns], -2) for x in (k, v))
             j = torch.cat([torch.arange(part.start, part.stop, device=q.device) for part in columns])[None, :]
             # A block that sees many keys is split again, to limit its scores.
-            for part in split_range(
-                rows.start, rows.stop, rows_per_block(j.numel() * k.shape[0] * k.shape[1])
-            ):
+            for part in split_range(rows.start, rows.stop, rows_per_block(j.numel() * k.shape[0] * k.shape[1])):
                 i = torch.arange(part.start, part.stop, device=q.device)[:, None]
                 part_q = q[..., part.start - first : part.stop - first, :]
                 out.append(masked_softmax(part_q, block_k, block_v, self._mask(i, j, keys, causal)))

@@ -101,9 +101,7 @@ def block_means(k: Keys, block: int) -> Means:
 
 
 def select_largest(
-    scores: Float[Tensor, "batch heads queries blocks"],
-    candidates: Bool[Tensor, "queries blocks"],
-    number: int,
+    scores: Float[Tensor, "batch heads queries blocks"], candidates: Bool[Tensor, "queries blocks"], number: int
 ) -> Bool[Tensor, "batch heads queries blocks"]:
     """Select the `number` largest candidates of each row, and those that tie with the last of them."""
     scores = scores.detach().masked_fill(~candidates, -torch.inf)

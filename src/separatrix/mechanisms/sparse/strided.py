@@ -50,9 +50,7 @@ class Strided(PatternMechanism):
         q = functional.pad(q, (0, 0, 0, -queries % stride))
         k_phases, v_phases = (_by_phase(functional.pad(x, (0, 0, 0, -keys % stride)), stride) for x in (k, v))
 
-        def attend(
-            rows: range, q: Tensor, k: Tensor, v: Tensor, k_phases: Tensor, v_phases: Tensor
-        ) -> Tensor:
+        def attend(rows: range, q: Tensor, k: Tensor, v: Tensor, k_phases: Tensor, v_phases: Tensor) -> Tensor:
             near = nearby_keys(rows, stride, keys)
             i = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
             j = torch.arange(near.start, near.stop, device=q.device)[None, :]
@@ -79,8 +77,6 @@ def _by_phase(
     return x.reshape(*x.shape[:-2], -1, stride, x.shape[-1]).transpose(-3, -2)
 
 
-def _by_position(
-    x: Float[Tensor, "batch heads stride cycles width"],
-) -> Float[Tensor, "batch heads tokens width"]:
+def _by_position(x: Float[Tensor, "batch heads stride cycles width"]) -> Float[Tensor, "batch heads tokens width"]:
     """Sort tokens by position again."""
     return x.transpose(-3, -2).flatten(-3, -2)

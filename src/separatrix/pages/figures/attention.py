@@ -22,8 +22,7 @@ def make_figure(data: tuple[AttentionRows, ...]) -> PaperFigure:
         title=_title(data),
         caption=_caption(data),
         commands=tuple(
-            verdict_command(name, ATTENTION_POINT, f"margin {spell_number(margin)}")
-            for name, margin in margins.items()
+            verdict_command(name, ATTENTION_POINT, f"margin {spell_number(margin)}") for name, margin in margins.items()
         ),
         panels=tuple(panel for label in (0, 1) for panel in panels[label::2]),
         size=(7.2, 4.0),
@@ -37,15 +36,8 @@ def make_figure(data: tuple[AttentionRows, ...]) -> PaperFigure:
 
 
 def _title(data: tuple[AttentionRows, ...]) -> str:
-    shares = {
-        rows.mechanism: spell_number(float(rows.from_spike[SPIKE_TOKEN]), 3)
-        for rows in data
-        if rows.label == 1
-    }
-    return (
-        f"On D1 softmax gives the spike {shares['softmax']} of its attention, "
-        f"linear attention {shares['linear']}"
-    )
+    shares = {rows.mechanism: spell_number(float(rows.from_spike[SPIKE_TOKEN]), 3) for rows in data if rows.label == 1}
+    return f"On D1 softmax gives the spike {shares['softmax']} of its attention, linear attention {shares['linear']}"
 
 
 def _caption(data: tuple[AttentionRows, ...]) -> tuple[str, ...]:

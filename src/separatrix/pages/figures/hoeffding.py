@@ -87,13 +87,9 @@ def _values(data: tuple[HoeffdingCurve, ...]) -> Chart:
         notes.append(Note(d, p, f"d = {d}", colour, align, dx=8 * side, dy=-8 * side))
     middle = len(softmax.d) // 2
     words = "exact: softmax (solid),\nlinear (dashed)"
-    notes.append(
-        Note(softmax.d[middle], softmax.exact[middle], words, INK, "right", "top", dx=-14, wide=True)
-    )
+    notes.append(Note(softmax.d[middle], softmax.exact[middle], words, INK, "right", "top", dx=-14, wide=True))
     target = Rule("y", TARGET_P0, text="δ/m at m = 12")
-    return Chart(
-        WIDTH_AXIS, ChartAxis("P(a neuron fires on D0)", log=True), series, [target], notes, height=360
-    )
+    return Chart(WIDTH_AXIS, ChartAxis("P(a neuron fires on D0)", log=True), series, [target], notes, height=360)
 
 
 def _ratios(data: tuple[HoeffdingCurve, ...]) -> Chart:

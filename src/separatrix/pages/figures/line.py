@@ -29,8 +29,6 @@ def make_figure(result: Map) -> PaperFigure:
             f"{spell_number(best, 2)}; its margin falls like 1/n.",
             f"{result.length_remark} Any two parameters can be axes, and any mechanism a panel.",
         ),
-        commands=(
-            Command(f"{captions.made_by(result)} --out line.html", "this map, with a command for every cell"),
-        ),
+        commands=(Command(f"{captions.made_by(result)} --out line.html", "this map, with a command for every cell"),),
         panels=(FigurePanel("", figure),),
     )

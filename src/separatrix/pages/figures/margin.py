@@ -25,8 +25,7 @@ def make_figure(curves: tuple[MarginCurve, ...]) -> PaperFigure:
             verdict_command(
                 curve.mechanism,
                 BASE,
-                f"margin {spell_number(curve.at(int(BASE['n'])))}, "
-                f"lost in fp32 from n: {_lost_from(curve, 'fp32')}",
+                f"margin {spell_number(curve.at(int(BASE['n'])))}, lost in fp32 from n: {_lost_from(curve, 'fp32')}",
             )
             for curve in curves
         ),
@@ -42,10 +41,7 @@ def make_figure(curves: tuple[MarginCurve, ...]) -> PaperFigure:
 
 def _title(curves: tuple[MarginCurve, ...]) -> str:
     softmax, linear = (spell_number(curve.at(FAR), 3) for curve in (curves[0], curves[-1]))
-    return (
-        f"At n = {spell_number(FAR)} softmax has a margin of {softmax} left for a better threshold, "
-        f"linear {linear}"
-    )
+    return f"At n = {spell_number(FAR)} softmax has a margin of {softmax} left for a better threshold, linear {linear}"
 
 
 def _lost_from(curve: MarginCurve, name: str) -> str:
@@ -63,9 +59,7 @@ def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
     softmax, linear = curves[0], curves[-1]
     near = int(BASE["n"])
     floors = ", ".join(f"2^−{bits} ({name})" for name, bits in SIGNIFICANT_BITS.items())
-    losses = "; ".join(
-        f"{LOOKS[curve.mechanism].label}: {_all_lost_from(curve)}" for curve in reversed(curves)
-    )
+    losses = "; ".join(f"{LOOKS[curve.mechanism].label}: {_all_lost_from(curve)}" for curve in reversed(curves))
     return (
         "With all signs + and v the largest pre-activation over the rows, the margin is v(D1) − v(D0). "
         f"The chart shows margin / v(D1) = 2^−bits, exact to n = 10^{LAST_DECADE}, at the base point. In "
@@ -100,12 +94,7 @@ def _chart(curves: tuple[MarginCurve, ...]) -> Chart:
         )
         notes.append(Note(n[-1], curve.relative[-1], look.label, look.colour, dx=8, dy=shift))
     floors = [
-        Rule(
-            "y",
-            2.0**-bits,
-            text=f"{name}, 2{f'-{bits}'.translate(RAISED)}",
-            side="left" if bits > 40 else "right",
-        )
+        Rule("y", 2.0**-bits, text=f"{name}, 2{f'-{bits}'.translate(RAISED)}", side="left" if bits > 40 else "right")
         for name, bits in SIGNIFICANT_BITS.items()
     ]
     decades = [(10.0**i, f"10{str(i).translate(RAISED)}") for i in range(2, LAST_DECADE + 1, 4)]

@@ -32,18 +32,14 @@ def make_figure(data: PhaseMap) -> PaperFigure:
         name="phase",
         title=_title(data),
         caption=_caption(data),
-        commands=tuple(
-            verdict_command(name, MIDDLE, f"P = {spell_number(p)}") for name, p in data.middle.items()
-        ),
+        commands=tuple(verdict_command(name, MIDDLE, f"P = {spell_number(p)}") for name, p in data.middle.items()),
         panels=(FigurePanel("", _map(data)),),
     )
 
 
 def _map(data: PhaseMap) -> MapFigure:
     x, y = (
-        PlaneAxis(
-            name, f"{label}, {UNIT}", log=False, values=values, texts=[f"{value:.6g}" for value in values]
-        )
+        PlaneAxis(name, f"{label}, {UNIT}", log=False, values=values, texts=[f"{value:.6g}" for value in values])
         for name, label, values in (("a1", "a₁", data.a1), ("b + c", "b + c", data.r))
     )
     lines = [
@@ -52,16 +48,11 @@ def _map(data: PhaseMap) -> MapFigure:
             OverlayLine(Look(f"P = ½ at n = {spell_number(SMALL_N)}", "#ffffff", (2, 3)), *piece)
             for piece in zero_lines(x, y, data.small - 0.5)
         ),
-        *(
-            OverlayLine(Look("|a₁ − b| = 0.1", STRIP_COLOUR, (8, 4)), *_strip(data, edge))
-            for edge in (0.1, -0.1)
-        ),
+        *(OverlayLine(Look("|a₁ − b| = 0.1", STRIP_COLOUR, (8, 4)), *_strip(data, edge)) for edge in (0.1, -0.1)),
     ]
     panels = tuple(_panel(data, name, tuple(lines) if name == "softmax" else ()) for name in MECHANISMS)
     title = f"{PROBABILITY} on spike at n = {spell_number(LARGE_N)}"
-    return MapFigure(
-        x, y, panels, {f"P = ½ at n = {spell_number(LARGE_N)}": 0.5}, {"title": title, "place": None}
-    )
+    return MapFigure(x, y, panels, {f"P = ½ at n = {spell_number(LARGE_N)}": 0.5}, {"title": title, "place": None})
 
 
 def _panel(data: PhaseMap, mechanism: str, lines: tuple[OverlayLine, ...]) -> MapPanel:

@@ -42,9 +42,7 @@ def make_figure(sweeps: Sequence[ParameterSweep]) -> PaperFigure:
         title=_title(sweeps),
         caption=_caption(sweeps),
         commands=(reproduce_command("every sweep, as CSV in sweeps/"),),
-        panels=tuple(
-            FigurePanel(AXES[sweep.parameter][0], _chart(sweep), commands(sweep)) for sweep in sweeps
-        ),
+        panels=tuple(FigurePanel(AXES[sweep.parameter][0], _chart(sweep), commands(sweep)) for sweep in sweeps),
         size=(7.2, 4.5),
         columns=3,
         legend=(
@@ -120,9 +118,7 @@ def _chart(sweep: ParameterSweep) -> Chart:
     ticks = D_TICKS if parameter == "d" else None
     return Chart(
         ChartAxis(title + unit, is_log, ticks=ticks),
-        ChartAxis(
-            PROBABILITY, range=(-0.04, 1.06), ticks=[(0, "0"), (0.25, ""), (0.5, "0.5"), (0.75, ""), (1, "1")]
-        ),
+        ChartAxis(PROBABILITY, range=(-0.04, 1.06), ticks=[(0, "0"), (0.25, ""), (0.5, "0.5"), (0.75, ""), (1, "1")]),
         series,
         [Rule("x", float(BASE[parameter]), BASE_COLOUR, ())],
         notes,
@@ -151,12 +147,7 @@ def _mechanism_series(sweep: ParameterSweep, name: str) -> list[Series]:
         *thin,
         Series(exact, columns["x"], columns["distinguish"], f"{name}, {PROBABILITY}"),
         Series(
-            marks,
-            sampled_cells["x"].to_list(),
-            sampled_cells["dense"].to_list(),
-            f"{look.label}, sampled",
-            low,
-            high,
+            marks, sampled_cells["x"].to_list(), sampled_cells["dense"].to_list(), f"{look.label}, sampled", low, high
         ),
     ]
 

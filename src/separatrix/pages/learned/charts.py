@@ -83,9 +83,7 @@ def _proofs(points: Sequence[tuple[float, MechanismEvidence]], name: str) -> Ser
     return Series.through(scores, _marks(PROVED), f"{name}, proved ceiling")
 
 
-def _of_mechanism(
-    part: ReportPart, places: Iterable[float], name: str
-) -> Iterator[tuple[float, MechanismEvidence]]:
+def _of_mechanism(part: ReportPart, places: Iterable[float], name: str) -> Iterator[tuple[float, MechanismEvidence]]:
     """Yield a mechanism in each experiment that has it, with the place of the experiment."""
     for x, result in zip(places, part.results, strict=True):
         yield from ((x, evidence) for evidence in result.mechanisms if evidence.mechanism == name)
@@ -109,21 +107,13 @@ def overview(part: ReportPart, palette: Palette) -> Chart:
     ):
         # The last point of each experiment makes a gap before the next one.
         ends = [
-            end
-            for place, y in enumerate(limits)
-            for end in ((place - 0.4, y), (place + 0.4, y), (place + 0.45, None))
+            end for place, y in enumerate(limits) for end in ((place - 0.4, y), (place + 0.4, y), (place + 0.45, None))
         ]
         series.append(replace(Series.through(ends, look), is_silent=True))
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * 0.22
-        points = [
-            (x + shift, evidence) for x, evidence in _of_mechanism(part, range(len(part.results)), name)
-        ]
-        series += [
-            _proofs(points, name),
-            _medians(palette[name], points),
-            _witnesses(palette[name], points, 0.07),
-        ]
+        points = [(x + shift, evidence) for x, evidence in _of_mechanism(part, range(len(part.results)), name)]
+        series += [_proofs(points, name), _medians(palette[name], points), _witnesses(palette[name], points, 0.07)]
     ticks = [(place, label) for place, label in enumerate(part.labels)]
     span = (-0.5, len(part.results) - 0.5)
     axis = ChartAxis("experiment", range=span, ticks=ticks, is_category=True)
@@ -188,10 +178,7 @@ def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
     ]
     if not series:
         return None
-    rules = [
-        Rule("y", result.ceiling, INK, (), "ceiling", "left"),
-        Rule("y", result.floor, text="floor", side="left"),
-    ]
+    rules = [Rule("y", result.ceiling, INK, (), "ceiling", "left"), Rule("y", result.floor, text="floor", side="left")]
     axis = replace(_score_axis([result], "validation: "), range=None)
     return Chart(ChartAxis("step"), axis, series, rules, height=280)
 
@@ -207,9 +194,7 @@ def learning_rates(result: TrainingResult, palette: Palette) -> tuple[Chart, Cha
         marks = _marks(look, label="", symbol="circle", is_filled=False)
         steps.append(Series(marks, solved_at, [-row] * len(solved_at), evidence.mechanism))
         share = f"{evidence.solved.count} of {evidence.solved.of} solved"
-        notes.append(
-            Note(0.5, 1 - (row + 0.9) / (len(result.mechanisms) + 0.2), share, align="center", inside=True)
-        )
+        notes.append(Note(0.5, 1 - (row + 0.9) / (len(result.mechanisms) + 0.2), share, align="center", inside=True))
     grid = sorted({float(rate) for evidence in result.mechanisms for rate in evidence.pilots})
     rate_axis = ChartAxis("learning rate", log=True, ticks=[(rate, f"{rate:g}") for rate in grid])
     names = [(-row, evidence.mechanism) for row, evidence in enumerate(result.mechanisms)]

@@ -27,12 +27,7 @@ from separatrix.pages.pages import Section, render_page, render_section
 
 if TYPE_CHECKING:
     from separatrix.analysis.evidence.predictions import Prediction
-    from separatrix.analysis.evidence.training_result import (
-        EqualState,
-        MechanismEvidence,
-        ReportPart,
-        TrainingResult,
-    )
+    from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence, ReportPart, TrainingResult
     from separatrix.pages.looks import Look
 
 SUFFIXES = (".html", ".json", ".md", ".png")
@@ -85,8 +80,7 @@ def _section(part: ReportPart, palette: charts.Palette) -> Section:
         caption = "The same at equal state: points above each other carry as many bytes for each pair."
         figures.append(PageFigure(f"{part.name}-states", (charts.against_state(part, palette),), caption))
     experiments = [
-        _experiment(f"{part.name}-{i}", result, palette, part.is_about_rates)
-        for i, result in enumerate(results)
+        _experiment(f"{part.name}-{i}", result, palette, part.is_about_rates) for i, result in enumerate(results)
     ]
     return render_section(
         part.name,
@@ -99,9 +93,7 @@ def _section(part: ReportPart, palette: charts.Palette) -> Section:
     )
 
 
-def _experiment(
-    identity: str, result: TrainingResult, palette: charts.Palette, about_rates: bool
-) -> dict[str, Any]:
+def _experiment(identity: str, result: TrainingResult, palette: charts.Palette, about_rates: bool) -> dict[str, Any]:
     """Return the variables of the template for an experiment."""
     mechanisms = ",".join(evidence.mechanism for evidence in result.mechanisms)
     task, *words = result.label.split()

@@ -41,11 +41,7 @@ def finding(result: Map) -> str:
 def _shares(result: Map) -> list[str]:
     values = {layer.mechanism: finite for layer in result.layers if (finite := _finite(layer)).size}
     blind = [name for name, finite in values.items() if finite.max() <= MAX_BLIND]
-    shares = {
-        name: float(np.mean(finite >= MIN_DISTINGUISHES))
-        for name, finite in values.items()
-        if name not in blind
-    }
+    shares = {name: float(np.mean(finite >= MIN_DISTINGUISHES)) for name, finite in values.items() if name not in blind}
     everywhere = "at every n shown" if "n" in (result.x.name, result.y.name) else "everywhere on this map"
     parts = [f"{'linear attention' if name == 'linear' else name} is blind {everywhere}" for name in blind]
     if shares:
@@ -62,11 +58,7 @@ def _ranges(result: Map) -> list[str]:
         if values.size:
             low, high = for_people(float(values.min()), 3), for_people(float(values.max()), 3)
             span = low if low == high else f"{low} to {high}"
-            needs = (
-                f"needs {span} bits"
-                if result.quantity == "bits"
-                else f"has {QUANTITIES[result.quantity]} {span}"
-            )
+            needs = f"needs {span} bits" if result.quantity == "bits" else f"has {QUANTITIES[result.quantity]} {span}"
             parts.append(f"{layer.mechanism} {needs}")
     return parts
 
@@ -145,9 +137,7 @@ def made_by(result: Map) -> str:
 def command(result: Map, layer: int, cell: tuple[int, int]) -> str:
     """Return the command that computes one cell of one layer."""
     question, point = result.questions[layer], result.grid.at(cell)
-    own_words = ",".join(
-        f"{name}={spell_value(value)}" for name, value in point.items() if question.is_own(name)
-    )
+    own_words = ",".join(f"{name}={spell_value(value)}" for name, value in point.items() if question.is_own(name))
     # `power:beta=4`, and after a comma if the label has parameters already.
     separator = "," if ":" in question.label else ":"
     mechanism = f"{question.label}{separator}{own_words}" if own_words else question.label
@@ -164,10 +154,7 @@ def sentences(result: Map) -> list[str]:
         *describe_fixed(fixed_values(result), result.question.taken),
         READER_NOTE if result.quantity in PROBABILITIES else "",
         result.length_remark,
-        *(
-            f"{layer.mechanism}: {layer.engine}, {layer.evidence}. {layer.remark}".strip()
-            for layer in result.layers
-        ),
+        *(f"{layer.mechanism}: {layer.engine}, {layer.evidence}. {layer.remark}".strip() for layer in result.layers),
         *(f"{formula.formula} {formula.tag} holds {formula.limit}." for formula in formulas),
     ]
     return [line for line in lines if line]

@@ -215,7 +215,5 @@ def _panel(result: Map, layer: Layer) -> MapPanel:
         scale,
         "values" if values is layer.values else "margin",
         {name: getattr(layer, name) for name in LAYER_TEXTS},
-        None
-        if boundary is None
-        else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
+        None if boundary is None else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
     )

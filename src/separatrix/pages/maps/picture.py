@@ -53,12 +53,7 @@ def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
         _draw_contour(axes, figure, panel.numbers["formula"], name, ())
     for line in panel.lines:
         _draw_line(
-            axes,
-            line.x,
-            line.y,
-            line.look.label,
-            tuple(0.5 * part for part in line.look.dash),
-            line.look.colour,
+            axes, line.x, line.y, line.look.label, tuple(0.5 * part for part in line.look.dash), line.look.colour
         )
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
     return image
@@ -100,8 +95,7 @@ def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, A
     contours = Figure().subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
     pieces = [np.asarray(piece) for piece in contours.allsegs[0] if len(piece) > 1]
     return [
-        (10 ** piece[:, 0] if x.log else piece[:, 0], 10 ** piece[:, 1] if y.log else piece[:, 1])
-        for piece in pieces
+        (10 ** piece[:, 0] if x.log else piece[:, 0], 10 ** piece[:, 1] if y.log else piece[:, 1]) for piece in pieces
     ]
 
 

@@ -41,10 +41,7 @@ def cost_chart(curves: Iterable[CostCurve], quantity: str) -> Chart:
     # At most five, since the texts of all lengths would overlap.
     ticks = [(length, f"{length:,.0f}") for length in lengths[:: -(-len(lengths) // 5) or 1]]
     return Chart(
-        ChartAxis("n, number of tokens", log=True, ticks=ticks),
-        ChartAxis(label, log=True),
-        series,
-        height=260,
+        ChartAxis("n, number of tokens", log=True, ticks=ticks), ChartAxis(label, log=True), series, height=260
     )
 
 

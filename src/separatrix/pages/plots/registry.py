@@ -69,8 +69,7 @@ DRAWINGS: Mapping[str, Drawing] = {
         files={".html": _import_page("choice:page")},
     ),
     "learned": Drawing(
-        _import_later("learned.pictures:draw_scores"),
-        size=lambda result: (6.4, 1.8 + 0.42 * len(result.mechanisms)),
+        _import_later("learned.pictures:draw_scores"), size=lambda result: (6.4, 1.8 + 0.42 * len(result.mechanisms))
     ),
     "ledger": NO_PICTURE,
     "map": Drawing(

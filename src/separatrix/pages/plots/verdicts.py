@@ -104,13 +104,7 @@ def draw_readers(result: Readers, axes: Axes) -> None:
         axes.annotate(f"P = {p:.4g}", (p, row), (0, 8), textcoords="offset points", ha=align, size=8)
     last = len(outcomes)
     is_verified = result.linear is not None and result.linear.verified
-    linear = (
-        "can, weights are given"
-        if is_verified
-        else "equal: none can"
-        if result.outputs.has_equal_rows
-        else "open"
-    )
+    linear = "can, weights are given" if is_verified else "equal: none can" if result.outputs.has_equal_rows else "open"
     axes.text(0.5, last, linear, ha="center", va="center", color=_INK, size=8, style="italic")
     names = [*outcomes, "a linear reader of one row"]
     axes.set(xlim=(-0.03, 1.03), ylim=(last + 0.5, -0.6), yticks=range(last + 1), yticklabels=names)

@@ -49,15 +49,9 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
     looks = choose_looks(name for curve in chart_curves for name in curve.mechanisms)
     lines = sum(2 * len(curve.mechanisms) for curve in chart_curves)
     most = max(MIN_LINE_POINTS, min(MAX_LINE_POINTS, MAX_POINTS // max(lines, 1)))
-    figure_curves = groupby(
-        drawn_curves, key=lambda curve: (curve.group.part, curve.group.construction, curve.x)
-    )
+    figure_curves = groupby(drawn_curves, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
     left_count = len(all_curves) - len(drawn_curves)
-    more = (
-        f"{spell_count(left_count, 'curve is')} not drawn besides; results.csv has all cells."
-        if left_count
-        else ""
-    )
+    more = f"{spell_count(left_count, 'curve is')} not drawn besides; results.csv has all cells." if left_count else ""
     return render_section(
         "curves",
         "Curves",
@@ -72,14 +66,10 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
 
 def _describe_missing(groups: Sequence[Group]) -> str:
     """Return a sentence on the cells that no figure shows; empty where there are none."""
-    absent = [
-        group for group in groups if not group.mapped_mechanisms and not any(True for _ in group.curves())
-    ]
+    absent = [group for group in groups if not group.mapped_mechanisms and not any(True for _ in group.curves())]
     if not absent:
         return ""
-    names = [
-        f"{shorten_text(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent
-    ]
+    names = [f"{shorten_text(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent]
     more = f" and {len(names) - MAX_NAMED_PARTS} more" if len(names) > MAX_NAMED_PARTS else ""
     return (
         "In no curve and no map, since no parameter takes three values there while the others stay: the "
@@ -141,10 +131,7 @@ def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int, is_grid:
     not_positive = sum(int((curve.answered_cells["margin"] <= 0).sum()) for curve in curves)
     if not_positive:
         yield f"{spell_count(not_positive, 'margin is')} not positive and not drawn."
-    for is_exact, kind, limit in (
-        (True, "exact points", most),
-        (False, "sampled cells", min(most, MAX_SAMPLED)),
-    ):
+    for is_exact, kind, limit in ((True, "exact points", most), (False, "sampled cells", min(most, MAX_SAMPLED))):
         longest = max(_longest(curve, is_exact) for curve in curves)
         if longest > limit:
             yield f"Thinned: of up to {longest:,} {kind} of one mechanism {limit} are drawn."

@@ -41,9 +41,7 @@ class Group:
     @cached_property
     def fixed_parameters(self) -> dict[str, str]:
         """The values of the parameters that do not vary."""
-        values = {
-            name: self.answered_cells[f"is:{name}"].first() for name in self.names if name not in self.varying
-        }
+        values = {name: self.answered_cells[f"is:{name}"].first() for name in self.names if name not in self.varying}
         return {name: str(value) for name, value in values.items() if value is not None}
 
     @cached_property
@@ -81,18 +79,14 @@ class Group:
             other_names = [name for name in self.varying if name != x]
             follows = tuple(name for name in other_names if self._follows(name, x))
             free = [f"is:{name}" for name in other_names if name not in follows]
-            choices = (
-                self.answered_cells.select(free).unique(maintain_order=True) if free else pl.DataFrame([{}])
-            )
+            choices = self.answered_cells.select(free).unique(maintain_order=True) if free else pl.DataFrame([{}])
             if free and choices.height > MAX_PANELS:
                 continue
             earlier_names.append(x)
             for choice in choices.iter_rows(named=True) if free else ({},):
                 conditions = [pl.col(name).eq_missing(pl.lit(value)) for name, value in choice.items()]
                 cells = self.cells.filter(conditions) if conditions else self.cells
-                curve = Curve(
-                    self, x, follows, {name[3:]: str(value) for name, value in choice.items()}, cells
-                )
+                curve = Curve(self, x, follows, {name[3:]: str(value) for name, value in choice.items()}, cells)
                 if curve.places >= MIN_POINTS:
                     yield curve
 
@@ -120,9 +114,7 @@ class Curve:
     @cached_property
     def placed_cells(self) -> pl.DataFrame:
         """The cells with a place on the axis, in its order; those without an answer are gaps."""
-        return self.cells.filter(pl.col(f"at:{self.x}").is_not_null()).sort(
-            f"at:{self.x}", maintain_order=True
-        )
+        return self.cells.filter(pl.col(f"at:{self.x}").is_not_null()).sort(f"at:{self.x}", maintain_order=True)
 
     @cached_property
     def answered_cells(self) -> pl.DataFrame:
@@ -151,9 +143,7 @@ def group_cells(report_cells: StoredCells) -> list[Group]:
     counts = report_cells.cells.group_by("part", "construction", maintain_order=True).len()
     for part, name, height in counts.iter_rows():
         # The cells are sorted by part and construction, so that a group is a slice without a copy.
-        groups.append(
-            Group(str(part), str(name), report_cells.cells.slice(start, height), report_cells.names)
-        )
+        groups.append(Group(str(part), str(name), report_cells.cells.slice(start, height), report_cells.names))
         start += height
     return [group for group in groups if not group.answered_cells.is_empty()]
 

@@ -51,9 +51,7 @@ def summarise(report_cells: StoredCells) -> pl.DataFrame:
         kinds=pl.col("kind").filter(pl.col("p").is_not_null()).value_counts(),
     )
     ranks = _count_ahead(cells)
-    return counts.join(ranks, on=keys, how="left", maintain_order="left").sort(
-        "construction", maintain_order=True
-    )
+    return counts.join(ranks, on=keys, how="left", maintain_order="left").sort("construction", maintain_order=True)
 
 
 def _count_ahead(cells: pl.DataFrame) -> pl.DataFrame:
@@ -102,9 +100,7 @@ def _overview(rows: pl.DataFrame) -> VerdictGrid | None:
     constructions = rows["construction"].unique(maintain_order=True).to_list()
     if len(constructions) < MIN_OVERVIEW:
         return None
-    cells = {
-        (row["mechanism"], row["construction"]): _most_frequent(row) for row in rows.iter_rows(named=True)
-    }
+    cells = {(row["mechanism"], row["construction"]): _most_frequent(row) for row in rows.iter_rows(named=True)}
     lines = [
         (shorten_text(name, 40), [cells.get((name, construction)) for construction in constructions])
         for name in rows["mechanism"].unique(maintain_order=True)

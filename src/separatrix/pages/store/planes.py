@@ -121,9 +121,7 @@ def _sentences(group: Group, cells: pl.DataFrame, figure: MapFigure) -> list[str
     across, up = len(figure.x.values), len(figure.y.values)
     full = [cells.filter(pl.col("p").is_not_null())[name].drop_nulls().n_unique() for name in at]
     if full != [across, up]:
-        lines.append(
-            f"Thinned: {across} × {up} of {full[0]:,} × {full[1]:,} values are drawn; results.csv has all."
-        )
+        lines.append(f"Thinned: {across} × {up} of {full[0]:,} × {full[1]:,} values are drawn; results.csv has all.")
     unmapped_count = group.answered_cells["mechanism"].n_unique() - len(group.mapped_mechanisms)
     if unmapped_count:
         lines.append(f"{spell_count(unmapped_count, 'mechanism has')} too few cells here for a map.")

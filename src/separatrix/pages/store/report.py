@@ -32,9 +32,7 @@ MAX_LISTED = 6
 """Hosts, engines or sets of versions that are listed."""
 
 
-def write_report(
-    store: Store, folder: Path, sweep: int | None = None, against: int | None = None
-) -> StoreReport:
+def write_report(store: Store, folder: Path, sweep: int | None = None, against: int | None = None) -> StoreReport:
     """Write report.html, results.csv and results.parquet into `folder`.
 
     The report is of the newest sweep if none is named, and of all cells where the store has no sweeps.
@@ -70,9 +68,7 @@ def write_report(
         target.fill(files)
         damage = selection.damage
     path, *tables = (folder / name for name in files)
-    number, name = (
-        (None, None) if report_cells.sweep is None else (report_cells.sweep.id, report_cells.sweep.name)
-    )
+    number, name = (None, None) if report_cells.sweep is None else (report_cells.sweep.id, report_cells.sweep.name)
     counts = dict(_count_statuses(report_cells, runs))
     return StoreReport(path, tuple(tables), number, name, counts, comparison, damage or None)
 
@@ -83,9 +79,7 @@ def _count_statuses(report_cells: StoredCells, runs: TrainedRuns) -> Counter[str
     return counts
 
 
-def _compare(
-    store: Store, report_cells: StoredCells, selection: Selection, against: int
-) -> tuple[Comparison, Section]:
+def _compare(store: Store, report_cells: StoredCells, selection: Selection, against: int) -> tuple[Comparison, Section]:
     other_sweep = next((sweep for sweep in list_sweeps(store)[0] if sweep.id == against), None)
     if report_cells.sweep is None or other_sweep is None:
         raise UsageError(f"there is no sweep {against} in {store.location}")
@@ -93,15 +87,11 @@ def _compare(
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
     with select_cells(store, None, against) as other_cells:
         comparison = compare(selection.frames(), other_cells.frames())
-    command = (
-        f"separatrix compare {report_cells.sweep.id} {against} --store {shlex.quote(report_cells.store)}"
-    )
+    command = f"separatrix compare {report_cells.sweep.id} {against} --store {shlex.quote(report_cells.store)}"
     return comparison, changes_section(comparison, report_cells.sweep, other_sweep, command)
 
 
-def _page(
-    report_cells: StoredCells, sections: Sequence[Section], made_by: str, results: str, runs: TrainedRuns
-) -> str:
+def _page(report_cells: StoredCells, sections: Sequence[Section], made_by: str, results: str, runs: TrainedRuns) -> str:
     cells = report_cells.distinct
     finding = describe_verdicts(cells)
     more = len(report_cells.versions) - MAX_LISTED
@@ -127,11 +117,7 @@ def _page(
 
 def _lead(report_cells: StoredCells, runs: TrainedRuns) -> str:
     cells = report_cells.distinct
-    start = (
-        ""
-        if report_cells.sweep is None
-        else f"Started {shorten_text(_format_date(report_cells.sweep.started))}. "
-    )
+    start = "" if report_cells.sweep is None else f"Started {shorten_text(_format_date(report_cells.sweep.started))}. "
     evidence, finished_count = count_evidence(cells), runs.counts.get("done", 0)
     if finished_count and cells.is_empty():
         return f"{start}{finished_count:,} training runs are finished."

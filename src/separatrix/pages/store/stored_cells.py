@@ -63,9 +63,7 @@ class StoredCells:
     @property
     def title(self) -> str:
         """The name and the number of the sweep."""
-        return (
-            "All stored cells" if self.sweep is None else f"Sweep {self.sweep.name}, number {self.sweep.id}"
-        )
+        return "All stored cells" if self.sweep is None else f"Sweep {self.sweep.name}, number {self.sweep.id}"
 
 
 @contextmanager
@@ -90,9 +88,7 @@ def open_cells(
             require_known(store, conditions)
             raise NoSuchCells("no stored cell meets these conditions")
         if chosen_sweep is None and selection.count == 0:
-            raise UsageError(
-                f"the store {store.location} holds no cells; fill it with: separatrix sweep plan.toml"
-            )
+            raise UsageError(f"the store {store.location} holds no cells; fill it with: separatrix sweep plan.toml")
         names = tuple(map(visible, selection.spreads))
         cells = _sort(pl.concat(_read_chunk(chunk, selection) for chunk in selection.frames()))
         unfinished_count = 0 if chosen_sweep is None else _count_unfinished(store, chosen_sweep.id)
@@ -102,10 +98,7 @@ def open_cells(
             for environment in selection.environments.values()
             if visible(environment.host) in hosts
         )
-        yield (
-            StoredCells(store.location, chosen_sweep, cells, names, unfinished_count, tuple(versions)),
-            selection,
-        )
+        yield (StoredCells(store.location, chosen_sweep, cells, names, unfinished_count, tuple(versions)), selection)
 
 
 def _sort(cells: pl.DataFrame) -> pl.DataFrame:
@@ -118,9 +111,7 @@ def _sort(cells: pl.DataFrame) -> pl.DataFrame:
     starts = [*cells.select(is_start.arg_true()).to_series(), cells.height]
     # The mechanisms of the paper come first, in its order.
     order = {name: place for place, name in enumerate(LOOKS)}
-    slices = [
-        (*cells.select(keys).row(start), cells.slice(start, end - start)) for start, end in pairwise(starts)
-    ]
+    slices = [(*cells.select(keys).row(start), cells.slice(start, end - start)) for start, end in pairwise(starts)]
     slices.sort(key=lambda part: (part[0], part[1], order.get(part[2], len(order))))
     return pl.concat(rows for *_, rows in slices) if slices else cells
 
@@ -166,9 +157,7 @@ def _read_chunk(table: pl.DataFrame, selection: Selection) -> pl.DataFrame:
         .then(pl.lit("certified"))
         .otherwise(pl.lit("closed")),
     )
-    columns = [
-        _reveal(column).cast(pl.Categorical) if column.dtype == pl.String else column for column in cells
-    ]
+    columns = [_reveal(column).cast(pl.Categorical) if column.dtype == pl.String else column for column in cells]
     for texts, (name, spread) in zip(map(_reveal, parameters), selection.spreads.items(), strict=True):
         columns.append(texts.cast(pl.Categorical).alias(f"is:{visible(name)}"))
         if spread.is_varied or spread.count < selection.count:

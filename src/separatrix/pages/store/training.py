@@ -110,8 +110,7 @@ def _describe_tasks(parameters: Sequence[str]) -> list[str]:
     other_names = [name for name in names if name not in ("task", *GROUP_KEYS, "tests")]
     differing = [name for name in other_names if len({run.get(name) for run in runs}) > 1]
     return [
-        " ".join([str(run.get("task")), *(f"{name}={run[name]}" for name in differing if name in run)])
-        for run in runs
+        " ".join([str(run.get("task")), *(f"{name}={run[name]}" for name in differing if name in run)]) for run in runs
     ]
 
 

@@ -20,9 +20,7 @@ FORMS = f"{DEFAULT} or postgresql+psycopg://user@host/database"
 NOT_REPEATED = "it is not repeated here, since it may hold a password"
 SHOWN_SETTINGS = ("host", "port", "dbname", "service", "sslmode", "sslrootcert", "passfile")
 """Settings in the query of a URL that are shown."""
-PROGRAM_SETTINGS = {
-    *("autocommit", "conninfo", "context", "cursor_factory", "prepare_threshold", "row_factory")
-}
+PROGRAM_SETTINGS = {*("autocommit", "conninfo", "context", "cursor_factory", "prepare_threshold", "row_factory")}
 """Settings that the driver takes from programs only."""
 
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?://(?P<slash>/)?(?P<path>.*)", re.DOTALL)

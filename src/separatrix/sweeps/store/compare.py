@@ -128,13 +128,8 @@ def compare_sweeps(store: Store, one: str, other: str, other_store: Store | None
     second = other_store or store
     numbers = find_sweep(store, one), find_sweep(second, other)
     if other_store is None and numbers[0] == numbers[1]:
-        raise UsageError(
-            f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps"
-        )
-    with (
-        select_cells(store, None, numbers[0]) as first_cells,
-        select_cells(second, None, numbers[1]) as second_cells,
-    ):
+        raise UsageError(f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps")
+    with select_cells(store, None, numbers[0]) as first_cells, select_cells(second, None, numbers[1]) as second_cells:
         comparison = compare(first_cells.frames(), second_cells.frames())
     damages = (first_cells.damage, second_cells.damage)
     names = (f"sweep {one}", f"sweep {other}")

@@ -103,10 +103,7 @@ def iterate_documents(frame: pl.DataFrame, kind: str = VERDICT) -> Iterator[dict
             continue
         parameters = _shorten_parameters(row["construction"], decoded_columns["parameters"])
         verdict = StoredVerdict(
-            **{"part": None}
-            | {name: row[name] for name in names}
-            | decoded_columns
-            | {"parameters": parameters},
+            **{"part": None} | {name: row[name] for name in names} | decoded_columns | {"parameters": parameters},
             neuron=StoredNeuron(*(_parse_probability(row[name]) for name in ("p0", "p1", "q"))),
             interval=None if row["low"] is None else (row["low"], row["high"]),
         )

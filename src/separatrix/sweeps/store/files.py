@@ -69,9 +69,7 @@ def write_checkpoint(store: Store, cell: str, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint of a cell, unless the cell is finished."""
     with store.writing() as connection:
         store.lock_tally(connection, files)
-        finished_cell = select(cells.c.id).where(
-            cells.c.id == cell, cells.c.status != CellStatus.FAILED.value
-        )
+        finished_cell = select(cells.c.id).where(cells.c.id == cell, cells.c.status != CellStatus.FAILED.value)
         if connection.execute(finished_cell).first() is None:
             row = {"cell": cell, "name": CHECKPOINT, "media_type": File.media_type, **vars(checkpoint)}
             store.replace_files(connection, [cell], [row])

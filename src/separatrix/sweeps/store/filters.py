@@ -152,9 +152,7 @@ def _is_between(column: Any, name: str, bounds: Bounds, dialect: str) -> Conditi
         sa.cast(sa.func.coalesce(sa.func.nullif(denominator, ""), "1"), sa.Numeric),
     )
     low, high = (
-        None
-        if x is None
-        else [sa.cast(sa.literal(str(part)), sa.Numeric) for part in (x.numerator, x.denominator)]
+        None if x is None else [sa.cast(sa.literal(str(part)), sa.Numeric) for part in (x.numerator, x.denominator)]
         for x in bounds
     )
     inside = sa.and_(

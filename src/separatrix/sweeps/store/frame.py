@@ -90,9 +90,7 @@ def _require_stored(store: Store, name: str, value: str) -> None:
     names = [*stored_names, *dict.fromkeys(text.partition(":")[0] for text in stored_names)]
     for word in split_mechanisms(value):
         if word not in names and (suggestion := nearest(word, names)):
-            name_list = ", ".join(sorted(stored_names)[:MAX_LISTED]) + (
-                ", …" if len(stored_names) > MAX_LISTED else ""
-            )
+            name_list = ", ".join(sorted(stored_names)[:MAX_LISTED]) + (", …" if len(stored_names) > MAX_LISTED else "")
             raise UsageError(f"no stored cell has {name} {word}{suggestion}; there are: {name_list}")
 
 

@@ -94,9 +94,7 @@ class Leases:
             # Leases are read first: a cell moves from there to the stored ones, never back.
             leased_elsewhere = set(self._execute(connection, LEASED, cells).scalars())
             stored_statuses = {row.id: row.status for row in self._execute(connection, STORED, cells, since)}
-            mine = [cell for cell in cells if cell not in stored_statuses and cell not in leased_elsewhere][
-                :limit
-            ]
+            mine = [cell for cell in cells if cell not in stored_statuses and cell not in leased_elsewhere][:limit]
             if mine:
                 self._execute(connection, ACQUIRE, mine)
         self._renewed = self._renewed or time.monotonic()

@@ -49,9 +49,7 @@ def open_store(
         store.require_version(create)
     elif not create and not path.exists():
         location = shlex.quote(address.shown)
-        raise NoStore(
-            f"there is no store {path}; make one with: separatrix sweep plan.toml `store` {location}"
-        )
+        raise NoStore(f"there is no store {path}; make one with: separatrix sweep plan.toml `store` {location}")
     else:
         store = open_file(path, create, check, timeout)
     if read_only:

@@ -104,18 +104,14 @@ class Reader:
     def _stream(self, table: sa.Table, condition: Condition | None, after: str | None) -> Iterator[list[Any]]:
         statement = self._select(table).where(sa.true() if condition is None else condition)
         if after is None:
-            self.compare_tally(
-                table, self.connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0
-            )
+            self.compare_tally(table, self.connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0)
         else:
             statement = statement.where(cells.c.id > after).order_by(cells.c.id)
         size = 1 if table is files else WINDOW
         with self.connection.execute(statement, execution_options={"stream_results": True}) as result:
             yield from (list(map(tuple, rows)) for rows in result.partitions(size))
 
-    def _read_windows(
-        self, table: sa.Table, condition: Condition | None, after: int | None
-    ) -> Iterator[list[Any]]:
+    def _read_windows(self, table: sa.Table, condition: Condition | None, after: int | None) -> Iterator[list[Any]]:
         largest = 1 if table is files else WINDOW if after is None else PAGE_WINDOW
         number, size, total, failures = after or 0, largest, 0, 0
         following = sa.select(sa.func.min(_row_number(table))).select_from(table)
@@ -160,9 +156,7 @@ class Reader:
         # One statement counts all rows and finds those that match. To fetch a million numbers into Python
         # would take several times longer than the scan.
         matching_numbers = sa.func.json_group_array(number).filter(condition)
-        statement = (
-            sa.select(sa.func.count(number.distinct()), matching_numbers).select_from(table).where(inside)
-        )
+        statement = sa.select(sa.func.count(number.distinct()), matching_numbers).select_from(table).where(inside)
         count, numbers = self.connection.execute(statement.with_hint(table, "NOT INDEXED", "sqlite")).one()
         if numbers == "[]":
             return count, []
@@ -183,18 +177,12 @@ class Reader:
         if sweep is not None:
             condition = sa.and_(self._is_member(sweep), condition)
         for chunk in self.read(cells, condition, after):
-            cells_of_kind = [
-                (place, values) for place, values in chunk if kind in (None, values[POSITIONS["kind"]])
-            ]
+            cells_of_kind = [(place, values) for place, values in chunk if kind in (None, values[POSITIONS["kind"]])]
             if sweep is None:
                 yield [CellRow(place, values, None) for place, values in cells_of_kind]
             elif cells_of_kind:
                 parts = self._find_parts(sweep, [values[0] for _, values in cells_of_kind])
-                yield [
-                    CellRow(place, values, part)
-                    for place, values in cells_of_kind
-                    for part in parts[values[0]]
-                ]
+                yield [CellRow(place, values, part) for place, values in cells_of_kind for part in parts[values[0]]]
 
     def _is_member(self, sweep: int) -> Condition:
         """The condition that a cell belongs to a sweep.
@@ -238,8 +226,7 @@ class Reader:
     def read_sweeps(self) -> list[Sweep]:
         """Return the intact sweeps, oldest first, without the number of their cells."""
         return sorted(
-            (Sweep(*values) for rows in self.read(schema.sweeps) for _, values in rows),
-            key=lambda sweep: sweep.id,
+            (Sweep(*values) for rows in self.read(schema.sweeps) for _, values in rows), key=lambda sweep: sweep.id
         )
 
     def read_environments(self) -> dict[str, Environment]:

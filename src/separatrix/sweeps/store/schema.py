@@ -132,9 +132,7 @@ def read_version(connection: sa.Connection, location: str) -> int:
     # Triggers and views would run with the rights of the reader. A store holds only data.
     programs = sa.text("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')")
     if connection.dialect.name == "sqlite" and connection.execute(programs).first():
-        raise StoreError(
-            f"the store {location} has triggers or views, which no store has; give another store"
-        )
+        raise StoreError(f"the store {location} has triggers or views, which no store has; give another store")
     return VERSION
 
 
@@ -142,9 +140,7 @@ def is_among(column: sa.ColumnElement[Any], values: Collection[str], dialect: st
     """A condition for any number of values, which are sent as one JSON list."""
     value_list = sa.cast(sa.literal(json.dumps(sorted(values))), sa.Text)
     if dialect == "postgresql":
-        return column.in_(
-            sa.select(sa.func.json_array_elements_text(sa.cast(value_list, sa.JSON)).column_valued())
-        )
+        return column.in_(sa.select(sa.func.json_array_elements_text(sa.cast(value_list, sa.JSON)).column_valued()))
     return column.in_(sa.select(sa.func.json_each(value_list).table_valued("value").c.value))
 
 

@@ -128,9 +128,7 @@ class Selection:
         """The columns before and after those of parameters; for other kinds than verdicts, those in use."""
         if self.kind == VERDICT:
             return LEADING, TRAILING
-        leading, request_columns = (
-            tuple(filter(self._used.__contains__, names)) for names in (LEADING, REQUESTED)
-        )
+        leading, request_columns = (tuple(filter(self._used.__contains__, names)) for names in (LEADING, REQUESTED))
         return leading, (*self.findings, "status", "message", *request_columns, *ORIGIN, "parameters")
 
     @property
@@ -202,18 +200,13 @@ class Selection:
     def _hosts_and_versions(self) -> tuple[dict[str, str], dict[str, str]]:
         hosts = {id_: environment.host for id_, environment in self.environments.items()}
         return hosts, {
-            id_: json.dumps(environment.versions, sort_keys=True)
-            for id_, environment in self.environments.items()
+            id_: json.dumps(environment.versions, sort_keys=True) for id_, environment in self.environments.items()
         }
 
 
 @contextmanager
 def select_cells(
-    store: Store,
-    wanted: Filter | None = None,
-    sweep: int | None = None,
-    limit: int | None = None,
-    after: Any = None,
+    store: Store, wanted: Filter | None = None, sweep: int | None = None, limit: int | None = None, after: Any = None
 ) -> Iterator[Selection]:
     """Select the cells that a filter describes; with a limit, the first that are found.
 

@@ -113,9 +113,7 @@ class _Guard:
     def require_unchanged(self) -> None:
         """Raise StoreError if a frozen file changed while it was read."""
         if self.is_frozen and self._read_state() != self._state:
-            raise StoreError(
-                f"the store {self.location} was written to while it was read; repeat the command"
-            )
+            raise StoreError(f"the store {self.location} was written to while it was read; repeat the command")
 
 
 def _make_engine(uri: str, guard: _Guard, timeout: float) -> Engine:

@@ -162,9 +162,7 @@ class Store:
         self.insert(connection, environments, rows)
         self.change_tally(connection, environments, len(rows))
 
-    def replace_files(
-        self, connection: Connection, owners: Collection[str], new: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def replace_files(self, connection: Connection, owners: Collection[str], new: Sequence[Mapping[str, Any]]) -> None:
         """Replace all files of some cells; verdicts have none."""
         if owners:
             delete_old = delete(files).where(is_among(files.c.cell, owners, self.dialect))
@@ -181,9 +179,7 @@ class Store:
         if not rows:
             return
         dialect: Any = postgresql if self.dialect == "postgresql" else sqlite
-        statement = dialect.insert(table).compile(
-            dialect=self.engine.dialect, column_keys=list(table.c.keys())
-        )
+        statement = dialect.insert(table).compile(dialect=self.engine.dialect, column_keys=list(table.c.keys()))
         if statement.positional:
             values = itemgetter(*statement.positiontup)
             connection.exec_driver_sql(str(statement), [values(row) for row in rows])

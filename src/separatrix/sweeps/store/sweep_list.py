@@ -53,9 +53,7 @@ def find_sweep(store: Store, name: str) -> int:
     if name in names:
         raise UsageError(f"there is no sweep number {name}; the sweep of that name is {NAME_PREFIX}{name}")
     name_list = f"there are: {', '.join(names)}" if names else "there are none"
-    raise UsageError(
-        f"there is no sweep {plain_name} in {store.location}{nearest(plain_name, names)}; {name_list}"
-    )
+    raise UsageError(f"there is no sweep {plain_name} in {store.location}{nearest(plain_name, names)}; {name_list}")
 
 
 @dataclass(frozen=True)

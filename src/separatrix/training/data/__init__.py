@@ -16,9 +16,7 @@ from separatrix.training.data.fetching import FetchedDataSet, fetch
 from separatrix.training.data.folder import MissingData, data_folder
 from separatrix.training.data.samples import Images, Splits, Stream, Texts
 
-_kinds: dict[str, Callable[[], DataSet[Any]]] = {
-    **by_name(find_classes(sys.modules[__name__], DataSet), "data sets")
-}
+_kinds: dict[str, Callable[[], DataSet[Any]]] = {**by_name(find_classes(sys.modules[__name__], DataSet), "data sets")}
 DATASETS: dict[str, DataSet[Any]] = {name: kind() for name, kind in _kinds.items()}
 """The data sets that the files of this package define, by name."""
 

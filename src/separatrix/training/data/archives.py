@@ -112,9 +112,7 @@ def untar(
                 yield member.name, content
             stream.finish()
     except _SparseMember as error:
-        raise UsageError(
-            f"{source} contains {error}, a sparse file; refused: pack it without holes"
-        ) from None
+        raise UsageError(f"{source} contains {error}, a sparse file; refused: pack it without holes") from None
     except DAMAGE_ERRORS as error:
         raise _damage_error(source, error) from None
 

@@ -60,8 +60,7 @@ class Cifar10Data(ImageData):
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Images, Images, Images]:
         *batches, test = (read_records(contents[file.name], file.name) for file in self.files)
         train = Images(
-            np.concatenate([batch.pixels for batch in batches]),
-            np.concatenate([batch.labels for batch in batches]),
+            np.concatenate([batch.pixels for batch in batches]), np.concatenate([batch.labels for batch in batches])
         )
         return train[: -self.validation], train[-self.validation :], test
 
@@ -92,9 +91,7 @@ class Cifar10Data(ImageData):
         try:
             self.read_contents(folder)
         except UsageError as error:
-            return [
-                FileState(file.name, "corrupt", path, None, file.checksum, str(error)) for file in self.files
-            ]
+            return [FileState(file.name, "corrupt", path, None, file.checksum, str(error)) for file in self.files]
         return [FileState(file.name, "found", path, file.size, file.checksum) for file in self.files]
 
     def _find_archive(self, folder: Path) -> Path | None:

@@ -25,9 +25,7 @@ class Enwik8Data(DataSet[Stream]):
     source = "Mahoney, 2006 (Large Text Compression Benchmark), as enwik8, enwik8.gz or enwik8.zip"
     classes = 256
     measure = "bits a byte"
-    files = (
-        DataFile("enwik8", 10**8, "sha256:2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8"),
-    )
+    files = (DataFile("enwik8", 10**8, "sha256:2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8"),)
     package = Package(
         "PyPI minGRU-pytorch 0.2.1",
         "mingru_pytorch-0.2.1.tar.gz",

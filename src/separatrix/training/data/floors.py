@@ -105,9 +105,7 @@ def _flatten(inputs: Bytes) -> Bytes:
     return inputs.reshape(len(inputs), -1)
 
 
-def _cross_entropy(
-    weights: NDArray[np.float32], rows: Bytes, labels: Labels
-) -> tuple[float, NDArray[np.float64]]:
+def _cross_entropy(weights: NDArray[np.float32], rows: Bytes, labels: Labels) -> tuple[float, NDArray[np.float64]]:
     """Return the mean cross-entropy and its gradient, in chunks of rows that bound the memory."""
     total, gradient = 0.0, np.zeros(weights.shape)
     for start in range(0, len(rows), CHUNK_ROWS):
@@ -208,9 +206,7 @@ def ngram_floors(train: Bytes, validation: Bytes, test: Bytes, orders: int = 3) 
     [1.0, 0.01]
     """
     blends = NGrams.fit(train, validation, orders).probabilities(test)
-    return tuple(
-        Floor(name, mean_bits(blend), "bits a byte") for name, blend in zip(NGRAM_NAMES, blends, strict=False)
-    )
+    return tuple(Floor(name, mean_bits(blend), "bits a byte") for name, blend in zip(NGRAM_NAMES, blends, strict=False))
 
 
 def mean_bits(probabilities: Probabilities) -> float:

@@ -49,8 +49,7 @@ class ListOpsData(DataSet[Texts]):
         train, test = splits.train, splits.test
         operators, test_operators = (part.symbols[part.starts[:-1]] for part in (train, test))
         best = {
-            token: np.bincount(train.labels[operators == token]).argmax()
-            for token in np.unique(operators).tolist()
+            token: np.bincount(train.labels[operators == token]).argmax() for token in np.unique(operators).tolist()
         }
         predictions = np.array([best.get(token, -1) for token in test_operators.tolist()])
         score = float(np.mean(predictions == test.labels))

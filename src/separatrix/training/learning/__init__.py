@@ -9,14 +9,7 @@ score = score_model(model, task, task.samples(1000, Split.TEST))
 
 from separatrix.training.learning.batch import score_model
 from separatrix.training.learning.checkpoint import CheckpointError, pack_arrays, unpack_arrays
-from separatrix.training.learning.loop import (
-    RunConfig,
-    RunOutcome,
-    RunResult,
-    perturb,
-    train,
-    train_with_checkpoints,
-)
+from separatrix.training.learning.loop import RunConfig, RunOutcome, RunResult, perturb, train, train_with_checkpoints
 from separatrix.training.learning.model import build_model
 
 __all__ = [

@@ -51,9 +51,7 @@ def unpack_arrays(data: bytes) -> Mapping[str, NDArray[Any]]:
     """Return the arrays of `pack_arrays` by name, or raise a CheckpointError."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as file:
-            arrays = {
-                member.filename.removesuffix(".npy"): _read_member(file, member) for member in file.infolist()
-            }
+            arrays = {member.filename.removesuffix(".npy"): _read_member(file, member) for member in file.infolist()}
     except Exception:  # Python's and NumPy's readers raise all kinds of errors on damaged or crafted bytes
         raise CheckpointError("the checkpoint is damaged; start again with --retry-failed") from None
     version = arrays.pop("version", np.array(0))
@@ -94,9 +92,7 @@ def save_checkpoint(step: int, model: nn.Module, optimizer: torch.optim.Optimize
     return pack_arrays(**arrays)
 
 
-def restore_checkpoint(
-    checkpoint: bytes, model: nn.Module, optimizer: torch.optim.Optimizer, curves: Curves
-) -> int:
+def restore_checkpoint(checkpoint: bytes, model: nn.Module, optimizer: torch.optim.Optimizer, curves: Curves) -> int:
     """Set model, optimizer and curves to the state of a checkpoint, and return its number of steps."""
     arrays = unpack_arrays(checkpoint)
 

@@ -72,8 +72,7 @@ KERNEL_SUM_MODELS = ModelClass(
     lambda mechanism, setting: mechanism.spelled in KERNEL_SUMS and has_linear_reader(setting),
 )
 ORDER_BLIND_MODELS = ModelClass(
-    "one layer without convolution or positional encoding, of a permutation-equivariant mechanism, with any "
-    "reader",
+    "one layer without convolution or positional encoding, of a permutation-equivariant mechanism, with any reader",
     lambda mechanism, setting: mechanism.permutation_equivariant and is_single_layer(setting),
 )
 PROPORTIONAL_MODELS = ModelClass(

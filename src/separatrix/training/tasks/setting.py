@@ -57,9 +57,7 @@ class Setting(Parameters):
             lambda p: f"width={p.width} must be a multiple of heads={p.heads}",
         ),
         Constraint(
-            ("rates",),
-            lambda p: bool(p.grid),
-            lambda p: f"rates={p.rates} must be comma-separated numbers above 0",
+            ("rates",), lambda p: bool(p.grid), lambda p: f"rates={p.rates} must be comma-separated numbers above 0"
         ),
     )
 

@@ -107,8 +107,7 @@ def _debye(order: float, k: Any) -> Any:
         (3 * p - 5 * p**3) / 24,
         (81 * p**2 - 462 * p**4 + 385 * p**6) / 1152,
         (30375 * p**3 - 369603 * p**5 + 765765 * p**7 - 425425 * p**9) / 414720,
-        (4465125 * p**4 - 94121676 * p**6 + 349922430 * p**8 - 446185740 * p**10 + 185910725 * p**12)
-        / 39813120,
+        (4465125 * p**4 - 94121676 * p**6 + 349922430 * p**8 - 446185740 * p**10 + 185910725 * p**12) / 39813120,
     )
     series = sum(term / order**power for power, term in enumerate(corrections, 1))
     # Gamma(v + 1) (2/k)^v times exp(v eta) / sqrt(2 pi v root), where eta = root + log(z / (1 + root)).

@@ -21,9 +21,7 @@ Words = dict[str, str]
 """Parameters by name, as typed."""
 Options = dict[str, str]
 """Options by name without dashes, as typed."""
-ConstructionName = Annotated[
-    str, Field(description="As in `separatrix list constructions`.", examples=["spike"])
-]
+ConstructionName = Annotated[str, Field(description="As in `separatrix list constructions`.", examples=["spike"])]
 _MECHANISMS = "As in `separatrix list mechanisms`, "
 MechanismNames = Annotated[
     str,
@@ -32,9 +30,7 @@ MechanismNames = Annotated[
         examples=["softmax,linear"],
     ),
 ]
-MechanismName = Annotated[
-    str, Field(description=f"{_MECHANISMS}with its parameters.", examples=["power:beta=4"])
-]
+MechanismName = Annotated[str, Field(description=f"{_MECHANISMS}with its parameters.", examples=["power:beta=4"])]
 TaskName = Annotated[str, Field(description="As in `separatrix list tasks`.")]
 ENGINE_OPTION = {"engine": "auto, certified, closed, grouped or dense."}
 SAMPLING_OPTIONS = {

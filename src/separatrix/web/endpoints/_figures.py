@@ -147,8 +147,7 @@ def _describe_map(group: Group, mechanism: str) -> SweepMap:
         fixed=group.fixed_parameters,
         mechanism=mechanism,
         axes=[
-            SweepMapAxis(axis.name, axis.log, list(axis.texts), axis.values.tolist())
-            for axis in (figure.x, figure.y)
+            SweepMapAxis(axis.name, axis.log, list(axis.texts), axis.values.tolist()) for axis in (figure.x, figure.y)
         ],
         values=figure.panels[0].numbers["values"].tolist(),
     )

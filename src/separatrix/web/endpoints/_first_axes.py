@@ -48,9 +48,7 @@ def _length_candidates(kind: type[Construction]) -> Iterator[str]:
 def _candidates(kind: type[Construction]) -> Iterator[tuple[str, str, str]]:
     """Yield parameters with the ends and the spacing of their range, the most promising first."""
     schema = kind.schema
-    names = [
-        name for name in schema.model_fields if is_number(schema, name) and name not in SECONDARY_PARAMETERS
-    ]
+    names = [name for name in schema.model_fields if is_number(schema, name) and name not in SECONDARY_PARAMETERS]
     names.sort(key=lambda name: (name not in PREFERRED_PARAMETERS, is_whole(schema, name)))
     for name in [*names, "m"]:
         usual = kind.example.get(name, schema.model_fields[name].default)

@@ -58,14 +58,11 @@ class FirstAxis(Document):
 @endpoint("/controls/{construction}/{mechanisms:path}", list[Control])
 def list_controls(construction: ConstructionName, mechanisms: MechanismNames) -> list[Control]:
     """The construction's parameters, and those that all the mechanisms have."""
-    questions = [
-        question(construction, name, {}, ()) for name in split_mechanisms(mechanisms) or [mechanisms]
-    ]
+    questions = [question(construction, name, {}, ()) for name in split_mechanisms(mechanisms) or [mechanisms]]
     first = questions[0]
     kind, mechanism_schema = first.kind, first.own_schema
     controls = [
-        _make_control("construction", kind.schema, name, kind.example.get(name))
-        for name in kind.schema.model_fields
+        _make_control("construction", kind.schema, name, kind.example.get(name)) for name in kind.schema.model_fields
     ]
     controls += [
         _make_control("mechanism", mechanism_schema, name, _example_of(first).get(name))

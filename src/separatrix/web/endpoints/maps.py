@@ -108,9 +108,7 @@ def draw_map_file(
     return Reply(content(result, ending), FILE_TYPES[ending], f"map{ending}")
 
 
-def _compute(
-    construction: str, mechanisms: str, words: Words, options: Options, is_quick: bool, report: Report
-) -> Map:
+def _compute(construction: str, mechanisms: str, words: Words, options: Options, is_quick: bool, report: Report) -> Map:
     _require_few_cells(construction, mechanisms, words)
 
     def step(progress: Step) -> None:

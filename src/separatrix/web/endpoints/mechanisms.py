@@ -285,14 +285,7 @@ def assess_mechanism(mechanism: MechanismName, options: Options, is_quick: bool,
     def report_card(unfinished: Card) -> None:
         report({"card": unfinished.as_json(), "done": min(done, total), "total": total})
 
-    return assess(
-        mechanism,
-        against,
-        step,
-        **_read_call_options(options),
-        quick=only_contract,
-        on_update=report_card,
-    )
+    return assess(mechanism, against, step, **_read_call_options(options), quick=only_contract, on_update=report_card)
 
 
 def _read_call_options(options: Options) -> dict[str, Any]:

@@ -66,11 +66,7 @@ def check_verdict(construction: str, mechanisms: str, words: Words, options: Opt
     check=check_verdict,
 )
 def answer_verdict(
-    construction: ConstructionName,
-    mechanisms: MechanismNames,
-    words: Words,
-    options: Options,
-    is_quick: bool,
+    construction: ConstructionName, mechanisms: MechanismNames, words: Words, options: Options, is_quick: bool
 ) -> Verdict | Verdicts:
     """What `separatrix verdict --json` prints."""
     engine, delta = options.get("engine", "auto"), options.get("delta", DEFAULT_DELTA)
@@ -82,8 +78,7 @@ def answer_verdict(
     if sampling.in_format:
         raise Slow
     verdicts: list[Verdict] = [
-        solve_without_draws(engine, partial(verdict_on_one, construction, name, words, delta=delta))
-        for name in names
+        solve_without_draws(engine, partial(verdict_on_one, construction, name, words, delta=delta)) for name in names
     ]
     return verdicts[0] if len(verdicts) == 1 else Verdicts(tuple(verdicts))
 
@@ -125,9 +120,7 @@ def find_boundary(
     if is_quick and "over" in options:
         raise Slow
     if is_quick:
-        return solve_without_draws(
-            engine, partial(boundary, construction, mechanism, words, probability=level)
-        )
+        return solve_without_draws(engine, partial(boundary, construction, mechanism, words, probability=level))
     return boundary(
         construction,
         mechanism,
@@ -146,14 +139,9 @@ def check_certificate(construction: str, mechanism: str, words: Words, options: 
 
 
 @endpoint(
-    "/files/certificate/{construction}/{mechanism:path}",
-    options=DELTA_OPTION,
-    check=check_certificate,
-    files=(JSON,),
+    "/files/certificate/{construction}/{mechanism:path}", options=DELTA_OPTION, check=check_certificate, files=(JSON,)
 )
-def certify_verdict(
-    construction: ConstructionName, mechanism: MechanismNames, words: Words, options: Options
-) -> Reply:
+def certify_verdict(construction: ConstructionName, mechanism: MechanismNames, words: Words, options: Options) -> Reply:
     """The file that `separatrix verdict --certificate` writes, for `separatrix check`."""
     delta = options.get("delta", DEFAULT_DELTA)
     result = verdict_on_one(construction, mechanism, words, engine="certified", delta=delta)

@@ -7,11 +7,7 @@ from separatrix.core.parameters import UsageError
 from separatrix.web.endpoints._base import ConstructionName, MechanismNames, Options, Words, endpoint
 
 
-@endpoint(
-    "/see/{construction}/{mechanisms:path}",
-    Illustration,
-    options={"seed": "Which draw of the reader's signs."},
-)
+@endpoint("/see/{construction}/{mechanisms:path}", Illustration, options={"seed": "Which draw of the reader's signs."})
 def illustrate_point(
     construction: ConstructionName, mechanisms: MechanismNames, words: Words, options: Options
 ) -> Illustration:

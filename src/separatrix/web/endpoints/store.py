@@ -104,8 +104,7 @@ def describe_store(store_address: str | None) -> StoreContents:
 def _open_store(store_address: str | None) -> Store:
     if store_address is None:
         raise UsageError(
-            "the page was started without a store; start it with: separatrix explore --store "
-            "sqlite:///results.db"
+            "the page was started without a store; start it with: separatrix explore --store sqlite:///results.db"
         )
     return open_for_reading(store_address)
 
@@ -152,11 +151,7 @@ def list_cells(store_address: str | None, words: Words, options: Options) -> dic
             require_known(store, conditions)
         rows = [row for frame in selection.frames() for row in iterate_documents(frame, selection.kind)]
         damage, last = selection.damage, selection.last
-    return {
-        "cells": rows,
-        "next": None if last is None else str(last),
-        "warning": damage.warning if damage else None,
-    }
+    return {"cells": rows, "next": None if last is None else str(last), "warning": damage.warning if damage else None}
 
 
 @endpoint("/results/counts", CellCounts, options=COUNT_OPTIONS)
@@ -250,9 +245,7 @@ def _count_members(store: Store, sweep: int | None) -> int:
 def _read_page_size(options: Options) -> int:
     text = options.get("limit", str(DEFAULT_PAGE_CELLS))
     if not text.isdecimal() or not 1 <= int(text) <= MAX_PAGE_CELLS:
-        raise UsageError(
-            f"--limit={text} is no number of cells for a page; it shows 1 to {MAX_PAGE_CELLS:,} at once"
-        )
+        raise UsageError(f"--limit={text} is no number of cells for a page; it shows 1 to {MAX_PAGE_CELLS:,} at once")
     return int(text)
 
 
@@ -266,7 +259,5 @@ def _read_place(store: Store, options: Options) -> Any:
         return text
     # Row numbers of SQLite have 63 bits; a longer number would be an error of the database.
     if not (text.isdecimal() and len(text) < 19):
-        raise UsageError(
-            f"--after={text} is no place in the store; take the value of next on the previous page"
-        )
+        raise UsageError(f"--after={text} is no place in the store; take the value of next on the previous page")
     return int(text)

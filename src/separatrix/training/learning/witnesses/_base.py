@@ -43,9 +43,7 @@ class TaskWitness(ABC):
         """Write the weights of a variant into a model whose blocks have no effect yet."""
 
 
-def write_best(
-    witness: TaskWitness, model: Model, task: Task, setting: Setting, variants: Sequence[Any]
-) -> None:
+def write_best(witness: TaskWitness, model: Model, task: Task, setting: Setting, variants: Sequence[Any]) -> None:
     """Write the variant with the best score on training samples; a single one is not tried."""
 
     def write(variant: Any) -> None:

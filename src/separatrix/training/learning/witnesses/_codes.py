@@ -64,9 +64,7 @@ class QueryKeyCodes:
     self_score: float = 0.0
 
 
-def retrieval_codes(
-    mechanism: Mechanism, symbols: int, channels: int, tokens: int
-) -> Iterator[QueryKeyCodes]:
+def retrieval_codes(mechanism: Mechanism, symbols: int, channels: int, tokens: int) -> Iterator[QueryKeyCodes]:
     """Yield ways to distinguish symbols in this number of channels, among this number of tokens.
 
     - Sharp: spread directions, with logits so large that all other tokens together weigh a twentieth.

@@ -62,14 +62,7 @@ def _silence_block(block: Any) -> None:
 
 
 def write_head(
-    attention: Attention,
-    query: Matrix,
-    key: Matrix,
-    value: Matrix,
-    output: Matrix,
-    *,
-    head: int = 0,
-    gain: float = 1.0,
+    attention: Attention, query: Matrix, key: Matrix, value: Matrix, output: Matrix, *, head: int = 0, gain: float = 1.0
 ) -> None:
     """Write the maps of one head: its logits are `<query x, key y>`, without the scale of the layer.
 

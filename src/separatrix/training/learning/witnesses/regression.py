@@ -54,9 +54,7 @@ class RegressionWitness(TaskWitness):
     name = "regression"
     mechanisms = tuple(spelling for spelling in SPELLINGS if spelling not in WITHOUT_WITNESS)
 
-    def variants(
-        self, task: RegressionTask, mechanism: Mechanism, setting: Setting
-    ) -> Iterator[RegressionMaps]:
+    def variants(self, task: RegressionTask, mechanism: Mechanism, setting: Setting) -> Iterator[RegressionMaps]:
         if setting.out_norm or setting.width < task.d + 4 or setting.keys < task.d + 1:
             return
         n, d, width = task.n, task.d, setting.width

@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning.witnesses._base import TaskWitness, fit_threshold
-from separatrix.training.learning.witnesses._families import (
-    SPELLINGS,
-    Family,
-    family_of,
-    invert_features,
-    logit_factor,
-)
+from separatrix.training.learning.witnesses._families import SPELLINGS, Family, family_of, invert_features, logit_factor
 from separatrix.training.learning.witnesses._writing import (
     LONG_KEY,
     ConstantChannel,
