@@ -14,7 +14,7 @@ PIP    := -m pip --disable-pip-version-check install --quiet
 NO_TORCH = No CPU build of torch was found. Set PIP_EXTRA_INDEX_URL to the address that PyTorch's install page gives \
 for pip and CPU, and run make again. For CUDA, or another torch, install without make: see docs/install.md.
 
-.PHONY: reproduce test test-all test-exhaustive test-lowest lint site bench mutants setup lock clean
+.PHONY: reproduce test test-all test-lowest lint site bench mutants setup lock clean
 
 reproduce: setup
 	$(BIN)/separatrix reproduce --out $(OUT)
@@ -22,11 +22,9 @@ reproduce: setup
 test: setup
 	$(PYTEST) -m "not exhaustive"
 
-# All tests, and a second run of the tests that call every mechanism, with the shapes in signatures checked.
-test-all: test test-exhaustive
-
-test-exhaustive: setup
-	$(PYTEST) -m exhaustive
+# All tests in one run, and a second run of the tests that call every mechanism, with the shapes in signatures checked.
+test-all: setup
+	$(PYTEST)
 	$(PYTEST) --typed-shapes tests/mechanisms/test_extras.py tests/mechanisms/test_mechanisms.py tests/exact/reader
 
 # Tests with the oldest allowed release of every dependency. Deprecation warnings are raised inside these old releases,
