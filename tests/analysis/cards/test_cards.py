@@ -1,4 +1,4 @@
-"""Report cards, the atlas and measured cost."""
+"""Report cards and the atlas."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ from separatrix.analysis.cards.construction_result import (
 )
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.cards.outcomes import at_length
-from separatrix.analysis.costs.cost import bench, draw_tokens, find_disagreement, measure
-from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.analysis.costs.memory import peak_bytes
-from separatrix.analysis.laws.costs import cost_law
+from separatrix.analysis.costs.cost import draw_tokens
+from separatrix.analysis.costs.curves import Disagreement
 from separatrix.cli.cards import _print_atlas
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.contract import CHECKS, Examination
@@ -42,9 +40,7 @@ from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
 from separatrix.mechanisms.calling import calling_of
 from separatrix.mechanisms.custom import wrap
-from separatrix.mechanisms.decoding import CACHE, STATE
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
 from separatrix.pages import atlas as atlas_page
 from separatrix.pages import card as card_page
 from separatrix.pages.plots import suffixes
@@ -60,88 +56,6 @@ def quick(monkeypatch: pytest.MonkeyPatch, few_checks: None) -> None:
     monkeypatch.setattr("separatrix.analysis.cards.construction_result.LITERAL_LENGTHS", "200:400:3")
     monkeypatch.setattr("separatrix.exact.engines.sampling.LITERAL", 25)
     monkeypatch.setattr("separatrix.analysis.cards.construction_result.CONSTRUCTIONS", FEW)
-
-
-def test_peak_memory_counts_what_is_held_at_once() -> None:
-    x = torch.zeros(1000, dtype=torch.float64)
-    assert peak_bytes(lambda: x + 1) == 8000
-    assert peak_bytes(lambda: (x + 1) + 1) == 16000
-    assert peak_bytes(lambda: [x + i for i in range(3)]) == 24000
-    assert peak_bytes(lambda: x.view(10, 100)) == 0
-
-
-def test_memory_grows_as_it_must() -> None:
-    linear, power = (measure(each, (512, 1024, 2048), 16) for each in (Linear(), Power(beta=2)))
-    found = [law.exponent for each in (linear, power) if (law := cost_law(each, "peak_bytes"))]
-    assert found == [pytest.approx(1, abs=0.05), pytest.approx(2, abs=0.1)]
-
-
-def test_operations_are_counted_for_fused_attention_too() -> None:
-    cost = measure(Softmax(), (256,), 64).costs[0]
-    assert cost.flops == 2 * 2 * 256 * 256 * 64
-
-
-def test_crossover_is_where_it_stays_faster() -> None:
-    def curve(*seconds: float) -> CostCurve:
-        zeros = (0,) * len(seconds)
-        return CostCurve("x", 8, (1, 2, 4, 8), seconds, zeros, zeros, zeros, CACHE)
-
-    slow = curve(2, 2, 2, 2)
-    assert curve(3, 1, 3, 1).crossover(slow) == 8
-    assert curve(3, 3, 1, 1).crossover(slow) == 4
-    assert curve(1, 1, 1, 3).crossover(slow) is None
-    assert curve(1, 1, 1, 1).crossover(slow) == 1
-
-
-def test_what_is_wrong_gets_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.analysis.costs.cost.LENGTHS", SHORT)
-
-    class Off(Softmax):
-        name = "off"
-
-        def __call__(self, q, k, v, counts=None, causal=False):  # type: ignore[no-untyped-def]
-            return super().__call__(q, k, v, counts, causal) * 1.001
-
-    (found,) = bench([Off()]).costs
-    assert isinstance(found, Disagreement)
-    assert "off by 0.001" in found.disagreement
-
-
-def test_what_is_wrong_at_the_edges_of_runs_gets_no_numbers() -> None:
-    class Forgets(CausalLinear):
-        name = "forgets"
-
-        def advance(self, state, q, k, v):  # type: ignore[no-untyped-def]
-            after, out = super().advance(state, q, k, v)
-            return tuple(0.9 * part for part in after), out
-
-    assert "off by" in (find_disagreement(Forgets()) or "")
-    assert find_disagreement(CausalLinear()) is None
-
-
-def test_what_is_carried_from_token_to_token() -> None:
-    """A recurrent state and sums of features do not grow; others would have to keep all k and v."""
-    recurrent, window, full, sums, placed = (
-        measure(mechanism_named(name), SHORT, 8)
-        for name in ("retention", "window-linear", "softmax", "elu", "cosformer")
-    )
-    assert sums.state_is == STATE
-    assert {cost.state_bytes for cost in sums.costs} == {8 * (8 + 1) * 4}
-    assert placed.state_is == CACHE
-    assert recurrent.state_is == window.state_is == STATE
-    assert {cost.state_bytes for cost in recurrent.costs} == {8 * 8 * 4}
-    assert window.costs[-1].state_bytes <= window.costs[-1].length * 8 * 8 * 4
-    assert full.state_is == CACHE
-    assert [cost.state_bytes for cost in full.costs] == [n * (8 + 8) * 4 for n in SHORT]
-
-
-def test_bench_compares_with_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.analysis.costs.cost.LENGTHS", SHORT)
-    found = bench([Softmax()])
-    (shown,) = found.as_json()
-    assert shown["faster_than_softmax_from"] is None
-    assert shown["state_is"] == CACHE
-    assert len(shown["state_bytes"]) == len(shown["lengths"])
 
 
 def test_every_construction_has_its_points() -> None:
