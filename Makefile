@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= reproduction
+WORKERS ?= auto
 # Each worker starts with tests of neighbouring files, so that expensive fixtures are computed by few workers.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 SITE   := build/site
 LOWEST := build/lowest
 LOCK   := build/lock
@@ -14,7 +15,7 @@ PIP    := -m pip --disable-pip-version-check install --quiet
 NO_TORCH = No CPU build of torch was found. Set PIP_EXTRA_INDEX_URL to the address that PyTorch's install page gives \
 for pip and CPU, and run make again. For CUDA, or another torch, install without make: see docs/install.md.
 
-.PHONY: reproduce test test-all test-lowest lint site bench mutants setup lock clean
+.PHONY: reproduce test test-all test-exhaustive test-typed test-lowest lint site bench mutants setup lock clean
 
 reproduce: setup
 	$(BIN)/separatrix reproduce --out $(OUT)
@@ -22,9 +23,14 @@ reproduce: setup
 test: setup
 	$(PYTEST) -m "not exhaustive"
 
-# All tests in one run, and a second run of the tests that call every mechanism, with the shapes in signatures checked.
-test-all: setup
-	$(PYTEST)
+test-all: test-exhaustive test-typed
+
+# All tests, in one run: short forms of exhaustive tests would only repeat the beginning of these.
+test-exhaustive: setup
+	$(PYTEST) -m "not brief"
+
+# The tests that call every mechanism, with the shapes in signatures checked.
+test-typed: setup
 	$(PYTEST) --typed-shapes tests/mechanisms/test_extras.py tests/mechanisms/test_mechanisms.py tests/exact/reader
 
 # Tests with the oldest allowed release of every dependency. Deprecation warnings are raised inside these old releases,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 import torch
@@ -31,6 +33,23 @@ def pytest_configure(config: pytest.Config) -> None:
         from jaxtyping import install_import_hook
 
         install_import_hook(["separatrix.mechanisms", "separatrix.exact.reader"], "beartype.beartype")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start long tests first, so that no worker of pytest-xdist is left with one at the end.
+
+    With `--dist worksteal` every worker begins with an equal part of the list.
+    """
+    long_items = [item for item in items if item.get_closest_marker("long")]
+    others = iter([item for item in items if not item.get_closest_marker("long")])
+    worker_count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    parts: list[pytest.Item] = []
+    for worker in range(worker_count):
+        size = (len(items) - len(parts)) // (worker_count - worker)
+        first = long_items[worker::worker_count]
+        parts += [*first, *islice(others, max(0, size - len(first)))]
+    items[:] = [*parts, *others]
 
 
 FEW_CHECKS = ("form", "repeatable", "finite", "causality", "chunks", "normalised")

@@ -272,6 +272,7 @@ for spelling in sys.argv[1:]:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_torch_compiles_mechanisms_of_every_family() -> None:
     """As one graph, forward and backward, by torch's tracing without its C++ compiler, which may be missing.
 

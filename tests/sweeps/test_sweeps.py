@@ -536,7 +536,10 @@ def _sweep(text: str, url: str) -> None:
     run(read_plan(text), open_store(url, create=True, check=True), Inline())
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param(5, marks=pytest.mark.brief), pytest.param(100, marks=[pytest.mark.exhaustive, pytest.mark.long])],
+)
 def test_kill_9_at_random_moments(tmp_path: Path, kills: int) -> None:
     program = Path(__file__).parents[1] / "helpers" / "killed_sweeps.py"
     done = subprocess.run(

@@ -29,7 +29,9 @@ OPERATIONS = [each.ok() for each in DESCRIBED.get_all_operations()]
 usual = settings(derandomize=True, deadline=None, suppress_health_check=UNHURRIED, database=None)
 
 
-@pytest.mark.parametrize("examples", [1, pytest.param(8, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "examples", [pytest.param(1, marks=pytest.mark.brief), pytest.param(8, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.path)
 def test_every_address_answers_as_it_is_described(explorer: Explorer, operation: Any, examples: int) -> None:
     @settings(usual, max_examples=examples)
@@ -63,7 +65,9 @@ questions = st.builds(
 )
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "examples", [pytest.param(20, marks=pytest.mark.brief), pytest.param(200, marks=pytest.mark.exhaustive)]
+)
 def test_odd_words_are_answered_or_refused_in_words(explorer: Explorer, examples: int) -> None:
     @settings(usual, max_examples=examples)
     @given(questions)

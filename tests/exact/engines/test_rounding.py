@@ -16,7 +16,7 @@ from separatrix.constructions import construction_named
 from separatrix.core.numbers.logforms import LogForm, rational
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import certified, closed, enumerated
-from separatrix.exact.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails, upper_tail
+from separatrix.exact.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails, _stirling, upper_tail
 from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import ScoreMechanism, mechanism_named
 
@@ -48,6 +48,40 @@ def test_tails_are_right_to_their_accuracy_wherever_they_are_not_tiny(trials: in
         for way in ways:
             found = float((way(np.array([float(k)])) if isinstance(way, Tails) else way)[0])
             assert abs(arb(found) - truth) <= ACCURACY / 10 * truth + LEAST, (place, found)
+
+
+@pytest.mark.parametrize("trials", [EXACT_TO - 1, EXACT_TO, EXACT_TO + 1, EXACT_TO + 2, 5000, 5001])
+def test_tails_are_symmetric_and_fall_from_1_to_0(trials: int) -> None:
+    """P(X >= k) + P(X >= trials + 1 - k) = 1, at all k and beyond both ends."""
+    tails = Tails(np.array([float(trials)]))(np.arange(-2.0, trials + 4))
+    assert tails[2] == 1
+    assert tails[-3] == 0
+    assert (np.diff(tails) <= 0).all()
+    assert tails + tails[::-1] == pytest.approx(1, abs=1e-15)
+
+
+def test_stirlings_correction_has_the_digits_of_extended_precision() -> None:
+    for x in (100, 250, 1000):
+        with mpmath.workdps(40):
+            z = mpmath.mpf(x)
+            stirling = (z - 0.5) * mpmath.log(z) - z + mpmath.log(2 * mpmath.pi) / 2
+            truth = mpmath.loggamma(z) - stirling
+            found = mpmath.mpf(np.format_float_scientific(_stirling(np.array([x], np.longdouble))[0], precision=25))
+            assert abs(found - truth) < mpmath.mpf("1e-17")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_pieces_of_a_grid_have_the_values_of_the_whole(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Columns along either axis, with one, two and three rows."""
+    fixed = {name: value for name, value in SPIKE.items() if name not in ("a1", "m")}
+    grid = Grid({**fixed, "n": 1000}, ({"a1": ["0.7", "0.8", "0.9"][:rows]}, {"m": [1, 2, 5, 12, 30]}))
+    kind = construction_named("spike")
+    whole = closed.evaluate(kind, mechanism_named("softmax"), grid)
+    monkeypatch.setattr(closed, "CHUNK", 5)
+    pieces = closed.evaluate(kind, mechanism_named("softmax"), grid)
+    for name in ("p0", "p1", "only", "distinguish", "margin"):
+        first, second = (np.broadcast_to(getattr(found, name), (rows, 5)) for found in (whole, pieces))
+        assert (first == second).all(), name
 
 
 def test_tables_and_the_integral_stand_side_by_side() -> None:

@@ -163,3 +163,14 @@ def test_undecided_ties_widen_both_bounds() -> None:
     assert low == pytest.approx(0.25 - 0.0625, rel=1e-9)
     assert high == pytest.approx(0.25 + 0.125, rel=1e-9)
     assert grid.error == pytest.approx(0.125, rel=1e-9)
+
+
+@pytest.mark.parametrize("spelling", ["softmax", "linear", "power:beta=3"])
+@pytest.mark.parametrize("form", ["ones", "identity"])
+def test_nothing_is_open_where_no_pre_activation_is_near_the_threshold(spelling: str, form: str) -> None:
+    """The float64 sums themselves decide, before the certified engine is asked; at a tie they do not."""
+    found = thresholds_at(spike(form=form, a1="0.7"), mechanism_named(spelling)).probabilities()
+    assert float(np.sum(found.open0)) == float(np.sum(found.open1)) == 0
+    at_tie = spike(n=6000, d=62, m=1, tau="5400061/18000100")
+    tie = thresholds_at(at_tie, mechanism_named("linear")).probabilities()
+    assert 0 < float(np.sum(tie.open0)) + float(np.sum(tie.open1)) < 1e-10

@@ -325,7 +325,9 @@ def test_rubbish_is_refused(sound: Path, path: Path) -> None:
         assert is_refused(path, expected), (start, length)
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(100, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "count", [pytest.param(15, marks=pytest.mark.brief), pytest.param(100, marks=pytest.mark.exhaustive)]
+)
 def test_a_little_rubbish_is_refused_or_harmless(sound: Path, path: Path, count: int) -> None:
     """A few bytes anywhere: no cell is ever other than it was stored."""
     whole, expected = sound.read_bytes(), contents(open_store(url_of(sound)))
