@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._subclasses import FakeTensor
 
 from separatrix.analysis.costs.cost import bench, count_operations, find_disagreement, measure
-from separatrix.analysis.costs.curves import Bench, CostCurve, Disagreement
+from separatrix.analysis.costs.curves import Bench, CostCurve, Disagreement, compare_with_softmax
 from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.costs.state import decoding_state
 from separatrix.analysis.laws.costs import cost_law
@@ -205,9 +205,21 @@ def test_long_inputs_are_counted_by_their_shapes() -> None:
     assert counted[8192] == 2 * counted[4096] == 4 * counted[2048] > 0
 
 
+def test_only_what_was_timed_is_compared_with_softmax() -> None:
+    def curve(*seconds: float) -> CostCurve:
+        return CostCurve("x", 8, (1, 2), seconds, (0, 0), (0, 0), (0, 0), CACHE)
+
+    wrong = Disagreement("mine", "it is off")
+    compared = compare_with_softmax(curve(3, 1), curve(2, 2))
+    assert compared.faster_than_softmax_from == 2
+    assert compare_with_softmax(curve(3, 1), wrong).faster_than_softmax_from is None
+    assert compare_with_softmax(wrong, curve(2, 2)) is wrong
+
+
 def test_the_summary_names_what_was_timed_and_counts_the_others() -> None:
     curve = measure(Linear(), (64, 128), 8)
     wrong = Disagreement("mine", "it is off")
+    assert repr(Bench((curve,), curve)) == "<Bench: cost up to n = 128 of linear>"
     assert Bench((curve,), curve).summary == "cost up to n = 128 of linear"
     assert Bench((curve, wrong, wrong), curve).summary == "cost up to n = 128 of linear; 2 not timed"
     assert [row["length"] for row in Bench((wrong, curve), wrong).rows()] == [64, 128]
