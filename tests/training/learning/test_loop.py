@@ -186,6 +186,28 @@ def test_random_numbers_and_buffers_of_a_mechanism_are_resumed() -> None:
     assert result.model.blocks[0].attention.attend.early != 1
 
 
+class Seeds(nn.Module):
+    """Softmax that records the seed of torch's generator at every call."""
+
+    seeds: ClassVar[list[int]] = []
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        self.seeds.append(torch.initial_seed())
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def test_numbers_are_drawn_by_the_seed_of_the_run_and_the_step_of_the_last_evaluation() -> None:
+    """The formula is part of what stored runs depend on; other seeds and steps never share their numbers."""
+    expected = []
+    for seed in (0, 3, 2**62):
+        Seeds.seeds.clear()
+        train(run(Seeds(), seed=seed, steps=5, every=2))
+        stretches = [(seed * 1_000_003 + step) % 2**63 for step in (0, 2, 4)]
+        assert [drawn for drawn in dict.fromkeys(Seeds.seeds) if drawn in stretches] == stretches
+        expected += stretches
+    assert len(set(expected)) == len(expected)
+
+
 def test_initial_weights_and_batches_are_paired_over_mechanisms() -> None:
     setting = run().setting
     reference = build_model(NEEDLE, "softmax", setting, 5).state_dict()
