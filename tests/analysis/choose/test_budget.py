@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from separatrix.analysis.choose import Budget, choose, task_cells
-from separatrix.analysis.choose.budget import format_bytes
+from separatrix.analysis.choose.budget import format_bytes, read_memory
 from separatrix.analysis.choose.choice import Choice
 from separatrix.analysis.choose.construction_cells import nearest_point
 from separatrix.analysis.choose.task_cells import task_cell
@@ -56,6 +56,16 @@ def test_bytes_are_written_in_the_largest_unit_that_they_fill(size: int, text: s
     assert format_bytes(size) == text
 
 
+@pytest.mark.parametrize(
+    ("given", "size"), [(1, 1), (2**60, 2**60), ("1 B", 1), ("1TiB", 2**40), ("1 TB", 10**12), ("0.5KiB", 512)]
+)
+def test_memory_is_1_byte_to_2_to_the_60(given: object, size: int) -> None:
+    assert read_memory(given) == size
+    for beyond in (0, 2**60 + 1, "0.9 B"):
+        with pytest.raises(UsageError, match="is out of range; it must be 1 B to 2\\^60 B"):
+            read_memory(beyond)
+
+
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_a_reference_point_is_the_first_variant_at_another_length(name: str) -> None:
     kind, point = CONSTRUCTIONS[name], nearest_point(name, 200)
@@ -100,7 +110,8 @@ def test_weights_are_scored_on_few_samples_only_if_these_rule_them_out(monkeypat
     softmax, budget = mechanism_named("softmax"), Budget.read({"n": 16, "dtype": "float32"})
     monkeypatch.setattr(task_cells, "MAX_SCORED_TOKENS", 400 * task_cells.task_at("needle", 16).max_tokens)  # type: ignore[union-attr]
     assert "on the same 400 samples" in task_cell("needle", softmax, budget).evidence
-    monkeypatch.setattr(task_cells, "score_model", lambda model, task, samples: 0.0)
-    assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence
+    with monkeypatch.context() as bad:
+        bad.setattr(task_cells, "score_model", lambda model, task, samples: 0.0)
+        assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence
     monkeypatch.setattr(task_cells, "MAX_SCORED_TOKENS", 1)
     assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence

@@ -222,6 +222,7 @@ def test_the_summary_names_what_was_timed_and_counts_the_others() -> None:
     assert repr(Bench((curve,), curve)) == "<Bench: cost up to n = 128 of linear>"
     assert Bench((curve,), curve).summary == "cost up to n = 128 of linear"
     assert Bench((curve, wrong, wrong), curve).summary == "cost up to n = 128 of linear; 2 not timed"
+    assert Bench((wrong,), wrong).summary == "cost up to n = 0 of ; 1 not timed"
     assert [row["length"] for row in Bench((wrong, curve), wrong).rows()] == [64, 128]
 
 

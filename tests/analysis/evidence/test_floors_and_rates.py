@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
@@ -12,7 +13,10 @@ import pytest
 
 from separatrix.analysis.evidence.conclusions import BesideFloor, compare_with_floor
 from separatrix.analysis.evidence.estimates import SeedSummary, seeds_to_resolve, sign_flip_p
+from separatrix.analysis.evidence.predictions import PredictedScore, Prediction
+from separatrix.analysis.evidence.protocol import read_experiment
 from separatrix.analysis.evidence.training_result import TrainingResult, measure_late_improvement, rates_near_best
+from separatrix.core.errors import UsageError
 from separatrix.training.tasks import Metric
 
 
@@ -105,3 +109,19 @@ def test_p_values_of_all_sign_flips() -> None:
         ]
         assert sign_flip_p(gaps) == sum(value >= abs(sum(gaps)) - 1e-9 for value in sums) / len(sums)
     assert seeds_to_resolve(1) == 6
+
+
+@pytest.mark.parametrize(("seeds", "is_possible"), [(1, False), (2, True), (1000, True), (1001, False)])
+def test_an_experiment_has_2_to_1000_seeds(seeds: int, is_possible: bool) -> None:
+    if is_possible:
+        assert len(read_experiment("needle", "softmax", {}, seeds).seeds) == seeds
+        return
+    with pytest.raises(UsageError, match=f"seeds={seeds} must be from 2 to 1000"):
+        read_experiment("needle", "softmax", {}, seeds)
+
+
+def test_a_rank_correlation_takes_four_pairs() -> None:
+    pairs = tuple(PredictedScore("task", str(place), place, -place) for place in range(4))
+    assert Prediction("", "", pairs, ()).correlation == pytest.approx(-1)
+    assert Prediction("", "", pairs[:3], ()).correlation is None
+    assert Prediction("", "", tuple(replace(pair, trained=1.0) for pair in pairs), ()).correlation is None

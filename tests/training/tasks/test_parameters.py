@@ -37,6 +37,8 @@ def test_defaults_stay_what_they_are() -> None:
         ("parity", "trained", 2, None),
         ("modular", "tested", None, 16384),
         ("copy", "blanks", 0, 64),
+        ("duplication", "items", 2, 1024),
+        ("needle", "dz", 1, 1024),
     ],
 )
 def test_sizes_have_limits(name: str, parameter: str, least: int | None, most: int | None) -> None:
