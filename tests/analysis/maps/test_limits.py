@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -96,3 +97,11 @@ def test_the_time_of_all_cells_follows_from_the_first_three(monkeypatch: pytest.
     )
     assert told
     assert {step.seconds for step in told} == {2.0 * 20}
+
+
+def test_values_whose_side_is_unknown_are_counted_in_the_guarantee() -> None:
+    found = sx.boundary("spike", "softmax", **FIXED, a1="0.5:1.5", n=1000, engine="closed")
+    open_found = replace(found, completeness="", undecided=0)
+    assert open_found.guarantee.endswith("(a finer scan looks closer).")
+    assert replace(open_found, undecided=2).guarantee.endswith(" The side of 2 of them is not known.")
+    assert replace(found, completeness="P rises").guarantee == "There are no others: P rises."
