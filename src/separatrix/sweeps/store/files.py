@@ -68,7 +68,6 @@ def read_checkpoints(store: Store, cells: Collection[str]) -> dict[str, Checkpoi
 def write_checkpoint(store: Store, cell: str, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint of a cell, unless the cell is finished."""
     with store.writing() as connection:
-        store.lock_tally(connection, files)
         finished_cell = select(cells.c.id).where(cells.c.id == cell, cells.c.status != CellStatus.FAILED.value)
         if connection.execute(finished_cell).first() is None:
             row = {"cell": cell, "name": CHECKPOINT, "media_type": File.media_type, **vars(checkpoint)}
@@ -78,10 +77,8 @@ def write_checkpoint(store: Store, cell: str, checkpoint: Checkpoint) -> None:
 def _read_rows(store: Store, owners: Collection[str], name: str) -> dict[str, tuple[Any, ...]]:
     """The intact rows of files of one name, by cell; StoreError if one is altered."""
     # Without conversion: SQLAlchemy would allocate as many bytes as a damaged row has for a number.
-    columns = [type_coerce(column, NullType()).label(column.name) for column in files.c]
-    query = select(files.c.cell.label("place"), *columns).where(
-        is_among(files.c.cell, owners, store.dialect), files.c.name == name
-    )
+    columns: list[Any] = [type_coerce(column, NullType()).label(column.name) for column in files.c]
+    query = select(*columns).where(is_among(files.c.cell, owners, store.dialect), files.c.name == name)
     rows = [tuple(row) for row in store.select(query)]
     if len(select_intact(rows)) < len(rows):
         raise StoreError(f"the store {store.location} {DAMAGED}")
