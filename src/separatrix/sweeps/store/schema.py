@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -172,8 +172,3 @@ def checksum(values: tuple[Any, ...]) -> int:
     if type(values[-1]) is bytes:
         return crc32(values[-1], checksum(values[:-1]))
     return crc32(ascii(values).encode())
-
-
-def select_intact(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows `(*columns, checksum)` that are as they were written."""
-    return [row for row in rows if checksum(row[:-1]) == row[-1]]
