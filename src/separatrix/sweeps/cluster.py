@@ -231,7 +231,7 @@ class DaskExecutor(Executor):
             deaths = outcome.allowed_failures if was_alone else 0
             return [BatchOutcome(replace(batch, deaths=batch.deaths + deaths), None)]
         else:
-            self._failure = self._failure or SeparatrixError(_describe(outcome))
+            self._failure = self._failure or _as_failure(outcome)
         return []
 
     def _set_quiet(self, is_quiet: bool) -> None:
@@ -239,14 +239,14 @@ class DaskExecutor(Executor):
             logging.getLogger(name).setLevel(logging.CRITICAL if is_quiet else level)
 
 
-def _describe(error: Exception) -> str:
+def _as_failure(error: Exception) -> SeparatrixError:
     """The reason why a worker cannot compute a batch."""
     if isinstance(error, SeparatrixError):
-        return str(error)
+        return error
     reason = f"{type(error).__name__}: {one_line(error)}"
     if isinstance(error, ImportError | AttributeError):
         reason = f"it cannot load the code ({one_line(error)}); install the same packages where the workers run"
-    return f"a worker of the cluster cannot be used: {reason}; {RESUME} it is corrected"
+    return SeparatrixError(f"a worker of the cluster cannot be used: {reason}; {RESUME} it is corrected")
 
 
 _thread = threading.local()
