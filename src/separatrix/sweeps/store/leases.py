@@ -33,15 +33,10 @@ RENEWAL_SECONDS = 15.0
 
 # The clock is that of the database; for a file it is the clock of this machine.
 DIALECTS: dict[str, dict[str, str]] = {
-    "sqlite": {
-        "now": "((julianday('now') - 2440587.5) * 86400.0)",
-        "listed": "(SELECT value FROM json_each(:listed))",
-        "lock": "",
-    },
+    "sqlite": {"now": "((julianday('now') - 2440587.5) * 86400.0)", "listed": "(SELECT value FROM json_each(:listed))"},
     "postgresql": {
         "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
         "listed": "(SELECT value FROM json_array_elements_text(CAST(:listed AS json)) AS ids(value))",
-        "lock": " FOR UPDATE SKIP LOCKED",
     },
 }
 # A lease that ends too far in the future was written before a clock was set back, and does not count.
@@ -58,10 +53,7 @@ LEASED = "SELECT cell FROM separatrix_leases WHERE cell IN {listed} AND run <> :
 RENEW = "UPDATE separatrix_leases SET until = {now} + :seconds WHERE run = :run"
 OTHER_RUNS = "SELECT DISTINCT run, process FROM separatrix_leases WHERE run <> :run"
 COUNT_RUNS = "SELECT count(DISTINCT run) FROM separatrix_leases WHERE {living}"
-RELEASE = """
-DELETE FROM separatrix_leases WHERE cell IN
-(SELECT cell FROM separatrix_leases WHERE run IN {listed} OR NOT {living} ORDER BY cell{lock})
-"""
+RELEASE = "DELETE FROM separatrix_leases WHERE run IN {listed} OR NOT {living}"
 
 
 _abandoned_runs: set[str] = set()
