@@ -488,7 +488,7 @@ def test_nothing_from_the_store_is_markup(store: Store, tmp_path: Path) -> None:
     assert read.text.count(EVIL) > 20
     assert "img" not in read.tags
     assert read.tags.count("script") == len(read.plots) + 1
-    assert len(read.plots) == 3
+    assert len(read.plots) == 5
     assert EVIL in json.dumps([*read.plots.values()])  # as text, which scripts give to text nodes
 
 
