@@ -34,8 +34,8 @@ from separatrix.sweeps.store import (
 )
 from separatrix.sweeps.store.leases import Leases
 from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
-from separatrix.sweeps.store.schema import cells, checksum, tallies
-from separatrix.sweeps.store.selection import first_place
+from separatrix.sweeps.store.opening import require_complete
+from separatrix.sweeps.store.schema import cells, checksum
 from separatrix.sweeps.store.sweep_list import find_sweep, list_sweeps, read_progress
 from stored import POINT, contents, failed, row
 
@@ -91,7 +91,7 @@ class StoreBattery:
         ids = [row(i)[0] for i in range(25)]
         store.add_members(number, [(cell, part) for cell in ids for part in ("one", "other")])
         for sweep, each in ((None, 25), (number, 50)):
-            seen, after, sizes = list[tuple[str, str | None]](), first_place(store), list[int]()
+            seen, after, sizes = list[tuple[str, str | None]](), "", list[int]()
             while after is not None:
                 with select_cells(store, read_filter({}), sweep, limit=7, after=after) as page:
                     rows = [found for frame_ in page.frames() for found in frame_.iter_rows(named=True)]
@@ -101,9 +101,7 @@ class StoreBattery:
             assert len(seen) == len(set(seen)) == each
             assert {cell for cell, _ in seen} == set(ids)
             assert max(sizes) <= 8
-        with select_cells(
-            store, read_filter({"verdict": "partial"}), number, limit=7, after=first_place(store)
-        ) as page:
+        with select_cells(store, read_filter({"verdict": "partial"}), number, limit=7, after="") as page:
             assert (page.count, page.last) == (0, None)
 
     def test_how_far_sweeps_are_is_counted(self, store: Store) -> None:
@@ -115,9 +113,9 @@ class StoreBattery:
         assert (known.cells, known.kinds, known.running) == (6, {"verdict": 6}, 0)
         assert not known.damage
         first, second = known.sweeps
-        assert (first.sweep.id, first.sweep.cells, first.members, first.stored) == (number, 6, 16, 12)
-        assert first.unsuccessful == {"failed": 2}
-        assert (second.sweep.id, second.members, second.stored, second.unsuccessful) == (empty, 0, 0, {})
+        assert (first.id, first.cells, first.planned, first.stored) == (number, 6, 16, 12)
+        assert first.not_done == {"failed": 2}
+        assert (second.id, second.planned, second.stored, second.not_done) == (empty, 0, 0, {})
         leases = Leases(store)
         leases.acquire([row(6)[0]], 1)
         assert read_progress(store).running == 1
@@ -197,7 +195,7 @@ class StoreBattery:
         assert [each.returncode for each in programs] == [0, 0]
         assert sorted(told) == sorted([*range(400), *range(200, 600)])
         assert [each[0] for each in contents(store)] == sorted(row(i)[0] for i in range(600))
-        assert store.select(select(tallies.c.rows).where(tallies.c.name == "cells")) == [(600,)]
+        require_complete(store)
 
     def test_creators_at_once_make_one_store(self, url: str) -> None:
         programs = [
@@ -351,21 +349,6 @@ class StoreBattery:
         ]
         assert sorted(results(store, sweep="paper")["part"]) == ["other part", "part"]
 
-    def test_rows_are_counted(self, store: Store) -> None:
-        def tallied() -> dict[str, int]:
-            return dict(store.select(select(tallies)))
-
-        store.add([row(0), failed(1), row(0)])
-        store.add([row(0), row(1), row(2)])
-        number = store.begin_sweep("k1", "paper", "text")
-        assert tallied() == {"cells": 3, "environments": 1, "sweeps": 1, "members": 0, "files": 0}
-        for _ in range(2):
-            assert store.begin_sweep("k1", "paper", "text") == number
-            store.add_members(number, [("a", "x"), ("a", "y"), ("a", "x"), ("b", "x")])
-        store.add([row(3, None, {"environment": Environment("elsewhere", {})})])
-        assert tallied() == {"cells": 4, "environments": 2, "sweeps": 1, "members": 3, "files": 0}
-        store.require_complete()
-
     @pytest.mark.parametrize(
         ("change", "complaint"),
         [
@@ -420,20 +403,6 @@ class StoreBattery:
             connection.execute(text("UPDATE sweeps SET name = 'other'"))
         with pytest.raises(StoreError, match=r"there is no sweep other, but .* 1 sweep is altered"):
             results(store, sweep="other")
-
-    def test_missing_rows_are_noticed(self, store: Store) -> None:
-        store.add(map(row, range(5)))
-        number = store.begin_sweep("k1", "paper", "text")
-        store.add_members(number, [(row(i)[0], "part") for i in range(5)])
-        with store.writing() as connection:
-            connection.execute(text("DELETE FROM cells WHERE id = :id"), {"id": row(2)[0]})
-            connection.execute(text("DELETE FROM members WHERE cell = :id"), {"id": row(3)[0]})
-        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is lost; the intact rows are used"):
-            assert frame(store).height == 4
-        with pytest.warns(DamageWarning, match="1 cell is lost, 1 member of a sweep is lost"):
-            assert frame(store, None, number).height == 3
-        with pytest.warns(DamageWarning, match="1 cell is lost"):
-            assert results(store, mechanism="softmax", n="1e3").height == 4
 
     def test_what_is_intact_is_saved(self, store: Store, url: str, tmp_path: Path) -> None:
         elsewhere = Environment("elsewhere", {"python": "3.12"})

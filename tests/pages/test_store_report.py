@@ -247,15 +247,12 @@ def test_a_parameter_that_follows_another_is_no_axis_of_its_own(store: Store) ->
     assert "Fixed: m=3. d changes with n." in read.text
 
 
-def test_many_mechanisms_are_a_table(store: Store) -> None:
+def test_some_of_many_mechanisms_are_drawn(store: Store) -> None:
     many = [cell(k / 20, f"mechanism_{k}", n=str(n)) for k in range(13) for n in range(1, 12)]
-    fill(store, {"part": [*many, cell(0.45, "mechanism_9", interval=(0.4, 0.5), seed=0, n="30")]})
+    fill(store, {"part": many})
     read = drawn_curves(store)
-    assert read.plots == {}
-    assert "With 13 mechanisms this is a table" in read.text
-    assert "8 of 12 values of n" in read.text
-    assert "mechanism_12P =.60" in read.text
-    assert "P ~.45" in read.text
+    assert len(read.plots) > 0
+    assert "Drawn: 12 of 13 mechanisms; results.csv has all." in " ".join(read.text.split())
 
 
 def test_one_mechanism_looks_the_same_in_every_plot(store: Store) -> None:
@@ -401,15 +398,15 @@ def test_a_report_reads_every_cell_from_the_store_once(
     read = list[Any]()
     read_rows = StoreReader.read
 
-    def record_places(reader: StoreReader, table: Table, *words: Any) -> Iterator[Any]:
+    def record_ids(reader: StoreReader, table: Table, *words: Any) -> Iterator[Any]:
         for rows in read_rows(reader, table, *words):
-            read.extend(place for place, _ in rows if table is cells)
+            read.extend(values[0] for values in rows if table is cells)
             yield rows
 
-    monkeypatch.setattr(StoreReader, "read", record_places)
+    monkeypatch.setattr(StoreReader, "read", record_ids)
     monkeypatch.setattr(selection, "CHUNK", 3)
     written = write_report(store, tmp_path / "out", one, two)
-    assert sorted(read) == list(range(1, 13))
+    assert len(read) == len(set(read)) == 12
     assert pl.read_csv(written.tables[0]).height == pl.read_parquet(written.tables[1]).height == 8
     assert written.comparison is not None
     assert (written.comparison.changed, written.comparison.only_one) == (4, 4)
@@ -491,7 +488,7 @@ def test_nothing_from_the_store_is_markup(store: Store, tmp_path: Path) -> None:
     assert read.text.count(EVIL) > 20
     assert "img" not in read.tags
     assert read.tags.count("script") == len(read.plots) + 1
-    assert len(read.plots) == 3
+    assert len(read.plots) == 5
     assert EVIL in json.dumps([*read.plots.values()])  # as text, which scripts give to text nodes
 
 

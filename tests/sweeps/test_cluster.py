@@ -210,54 +210,6 @@ def test_a_worker_with_other_code(local: LocalCluster) -> None:
             finish(executor, 1)
 
 
-def test_workers_that_cannot_compute_are_left_out(
-    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One has other code, one lacks separatrix, one a module of the user's; one can do it all."""
-    (tmp_path / "mine_on_clusters.py").write_text("def attend(q, k, v):\n    return q @ k.mT @ v\n")
-    words = ("worker", programs.address, "--no-nanny", "--nthreads", "1")
-    programs.dask(*words, without=True)
-    programs.dask(*words)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    other = "import separatrix.sweeps.verdict_cells as c; c.code_version = lambda *_: 'x'; "
-    programs.start(other + WORKER, *words[1:])
-    programs.dask(*words)
-    text = SLOW.format(last=3).replace('["softmax"]', '["mine_on_clusters:attend", "softmax"]')
-    plan = read_plan(text, allow=["mine_on_clusters:attend"])
-    store = open_store(str(tmp_path / "s.db"), create=True)
-    with connected(programs.address) as executor:
-        until(lambda: executor.workers == 4)
-        done = run(plan, store, executor)
-        assert executor.workers == 1
-    assert (done.done, done.lost) == (plan.count, 0)
-    require_same(plan, store)
-    assert len(done.notes) == 3
-    assert all(note.startswith("the worker tcp://127.0.0.1:") for note in done.notes)
-    for why in (
-        "there is no module mine_on_clusters",
-        "it cannot load the code (No module named 'separatrix.sweeps'",
-        "has another version of the code for mine_on_clusters:attend on spike (x, not ",
-    ):
-        assert sum(why in note for note in done.notes) == 1, done.notes
-
-
-def test_what_is_sent_to_workers_that_left_is_sent_again(programs: Programs) -> None:
-    """Though it was not for everybody."""
-    words = ("worker", programs.address, "--no-nanny", "--nthreads", "1")
-    first = programs.dask(*words)
-    _, cell = next(iter(read_plan(CHEAP.format(count=2))))
-    with connected(programs.address) as executor:
-        executor._excluded.add("tcp://127.0.0.1:1")
-        first.send_signal(signal.SIGSTOP)
-        executor.submit(WorkBatch((cell,)))
-        first.kill()
-        until(lambda: executor.workers == 0)
-        programs.dask(*words)
-        (found,) = finish(executor, 1)
-    assert found.results is not None
-
-
 def test_a_time_limit_on_a_cluster(local: LocalCluster) -> None:
     _, cell = next(iter(read_plan(CHEAP.format(count=2))))
     with closing(DaskExecutor(local.scheduler_address, cell_timeout=60.0)) as executor:
@@ -369,7 +321,7 @@ def test_only_workers_need_separatrix(tmp_path: Path) -> None:
         bare = programs.dask("worker", programs.address, "--no-nanny", "--nthreads", "1", without=True)
         with connected(programs.address) as executor:
             executor.submit(WorkBatch((cell,)))
-            with pytest.raises(SeparatrixError, match="install the same version of separatrix where the wor"):
+            with pytest.raises(SeparatrixError, match="install the same packages where the workers run"):
                 finish(executor, 1)
         bare.kill()
         bare.wait()

@@ -102,14 +102,7 @@ def _view_comparison(comparison: Comparison, names: tuple[str, str]) -> None:
     out, is_same = console(), comparison.identical
     verdict = "[green]the same cells, the same answers[/]" if is_same else "[yellow]they differ[/]"
     out.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{verdict}[/]")
-    counts = {
-        "the same answer": comparison.same,
-        "another verdict": comparison.other_verdict,
-        "another P": comparison.other_probability,
-        f"only in {names[0]}": comparison.only_one,
-        f"only in {names[1]}": comparison.only_other,
-    }
-    out.print(new_table(rows=((plain(term), f"{count:,}") for term, count in counts.items())))
+    out.print(new_table(rows=((plain(term), count) for term, count in comparison.describe_counts(*names))))
     changes, common = comparison.largest[:MAX_CHANGES], comparison.common
     if not changes:
         return

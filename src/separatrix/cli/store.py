@@ -18,7 +18,7 @@ commands = typer.Typer(help="Check, repair or back up a store.", no_args_is_help
 
 @commands.command()
 def check(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
-    """Verify every page, row, checksum and count; change nothing.
+    """Verify every page, row and checksum; change nothing.
 
     Exit code 0: the store is sound; 1: it is damaged, and the damage is listed.
 

@@ -20,8 +20,8 @@ from separatrix.core.errors import one_line
 from separatrix.core.parameters import SeparatrixError, UsageError
 from separatrix.sweeps.dask_setup import read_address, require_distributed
 from separatrix.sweeps.executors import BATCHES_PER_WORKER, BatchOutcome, Executor, LocalExecutor
-from separatrix.sweeps.work import BatchResults, WorkBatch, WorkItem
-from separatrix.sweeps.worker import require_same_code, work
+from separatrix.sweeps.work import BatchResults, WorkBatch
+from separatrix.sweeps.worker import work
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -34,8 +34,6 @@ SILENCE_TIMEOUT = 60.0
 """Seconds without an answer after which the scheduler counts as lost."""
 EMPTY_TIMEOUT = 3600.0
 """Seconds without any worker after which the sweep is given up."""
-MAX_UNEXPLAINED = 3
-"""Errors that no worker explains, after which the sweep is given up."""
 LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application")
 """Loggers that are silenced, because one line of ours replaces their messages."""
 RESUME = "finished results are stored: repeat the command when"
@@ -60,41 +58,27 @@ class _DeferredCall:
         return self.function, self.arguments
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A batch that is being computed, and the workers that may do so; None for all."""
-
-    future: Future[Any]
-    batch: WorkBatch
-    workers: frozenset[str] | None
-
-
 class DaskExecutor(Executor):
     """Batches as tasks of Dask, which repeats those of a dead worker elsewhere.
 
     After some deaths Dask gives up on all tasks that the worker had, so the cause among them is unknown. A
-    batch that was lost once is therefore tried alone. Workers that cannot compute what others can, because
-    of their code or a missing module, are excluded.
+    batch that was lost once is therefore tried alone. A worker with other code, or without a module, ends the
+    sweep: it would fail again and again.
     """
 
     def __init__(self, address: str, cell_timeout: float | None = None) -> None:
         super().__init__(cell_timeout)
         require_distributed()
         self._address = read_address(address)
-        self._tasks: dict[str, _Task] = {}
-        self._stranded: deque[WorkBatch] = deque()
-        """Batches that wait for a worker that is not excluded."""
-        self._excluded: set[str] = set()
-        """The addresses of excluded workers."""
-        self._unexplained = 0
-        """The number of failed tasks that every worker could compute."""
+        self._tasks: dict[str, tuple[Future[Any], WorkBatch]] = {}
+        """The batches that are being computed."""
         self._suspects: deque[WorkBatch] = deque()
         """Batches that were lost, and are tried alone."""
         self._is_alone = False
         """Whether the only task is a suspect."""
         self._queue: SimpleQueue[tuple[str, TaskOutcome]] = SimpleQueue()
-        self._slots: dict[str, int] = {}
-        """The number of batches that each worker computes at once, by its address."""
+        self._slots = 0
+        """The number of batches that all workers compute at once."""
         self._last_look, self._last_worker = 0.0, time.monotonic()
         self._levels = {name: logging.getLogger(name).level for name in LOGGERS}
         self._set_quiet(True)
@@ -112,20 +96,16 @@ class DaskExecutor(Executor):
     @property
     def workers(self) -> int:
         self._look()
-        return sum(self._slots[address] for address in self._usable)
-
-    @property
-    def _usable(self) -> list[str]:
-        return [address for address in self._slots if address not in self._excluded]
+        return self._slots
 
     @property
     def vacancies(self) -> int:
-        room = max(BATCHES_PER_WORKER * self.workers, 1) - len(self._tasks) - len(self._stranded)
+        room = max(BATCHES_PER_WORKER * self.workers, 1) - len(self._tasks)
         return 0 if self._suspects or self._is_alone or self._failure else room
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._tasks or self._suspects or self._stranded or self._failure)
+        return bool(self._tasks or self._suspects or self._failure)
 
     def submit(self, batch: WorkBatch) -> None:
         if batch.deaths:
@@ -147,8 +127,8 @@ class DaskExecutor(Executor):
         return outcomes
 
     def close(self) -> None:
-        for waiting in (self._tasks, self._suspects, self._stranded):
-            waiting.clear()
+        self._tasks.clear()
+        self._suspects.clear()
         with suppress(Exception):  # the scheduler may be gone; the client is closed anyway
             self._client.close(timeout=CONNECT_TIMEOUT)
         self._set_quiet(False)
@@ -188,14 +168,13 @@ class DaskExecutor(Executor):
         except Exception:  # any error means that there was no answer
             self._failure = self._make_lost_error()
             return
-        self._slots, self._last_look = dict(slots), now
-        if self._usable:
+        self._slots, self._last_look = sum(slots.values()), now
+        if self._slots:
             self._last_worker = now
         if now - self._last_worker > EMPTY_TIMEOUT:
             self._failure = SeparatrixError(
                 f"the Dask cluster at {self._address} has had no workers for an hour; {RESUME} it has some"
             )
-        self._send_stranded()
 
     def _make_lost_error(self) -> SeparatrixError:
         return SeparatrixError(f"the Dask scheduler at {self._address} is lost; {RESUME} it is back")
@@ -205,31 +184,19 @@ class DaskExecutor(Executor):
             self._send(self._suspects.popleft())
             self._is_alone = True
 
-    def _send_stranded(self) -> None:
-        """Send the batches of workers that are gone to other workers."""
-        for key, task in list(self._tasks.items()):
-            if task.workers is not None and not self._slots.keys() & task.workers:
-                del self._tasks[key]
-                self._stranded.append(task.batch)
-        while self._stranded and self._usable:
-            self._send(self._stranded.popleft())
-
     def _send(self, batch: WorkBatch) -> None:
-        if self._excluded and not self._usable:
-            self._stranded.append(batch)
-            return
         # A new key for each attempt: Dask answers a key that it knows with the earlier result.
-        key, workers = f"separatrix-{uuid4().hex}", self._usable if self._excluded else None
+        key = f"separatrix-{uuid4().hex}"
         call = _DeferredCall(work, batch.arguments)
         if self.cell_timeout is not None:
             call = _DeferredCall(work_within, (batch, self.cell_timeout))
         try:
-            future = self._client.submit(pickle.loads, pickle.dumps(call), key=key, pure=False, workers=workers)
+            future = self._client.submit(pickle.loads, pickle.dumps(call), key=key, pure=False)
         except Exception:
             if self._client.status != "running":
                 raise self._make_lost_error() from None
             raise
-        self._tasks[key] = _Task(future, batch, None if workers is None else frozenset(workers))
+        self._tasks[key] = future, batch
         self._client.loop.add_callback(self._fetch, future)
 
     async def _fetch(self, future: Future[Any]) -> None:
@@ -247,10 +214,7 @@ class DaskExecutor(Executor):
         """The outcome of a task; empty if it is sent again, or if nothing more can be computed."""
         from distributed import KilledWorker
 
-        task = self._tasks.pop(key, None)
-        if task is None:  # its workers were gone, and it was sent to others
-            return []
-        future, batch = task.future, task.batch
+        future, batch = self._tasks.pop(key)
         was_alone, self._is_alone = self._is_alone, False
         if isinstance(outcome, list):
             return [BatchOutcome(batch, outcome)]
@@ -267,63 +231,22 @@ class DaskExecutor(Executor):
             deaths = outcome.allowed_failures if was_alone else 0
             return [BatchOutcome(replace(batch, deaths=batch.deaths + deaths), None)]
         else:
-            self._handle_error(batch, outcome)
+            self._failure = self._failure or _as_failure(outcome)
         return []
-
-    def _handle_error(self, batch: WorkBatch, error: Exception) -> None:
-        """Exclude the workers that cause an error which is not the item's, and send the batch again."""
-        reasons = self._test_workers(batch.items[0])
-        for address in sorted(reasons.keys() - self._excluded):
-            self.notes.append(f"the worker {address} is not used: {_describe(reasons[address])}")
-        self._excluded |= reasons.keys()
-        self._unexplained += not reasons
-        if self._unexplained <= MAX_UNEXPLAINED and (self._usable or not reasons):
-            self.submit(batch)
-        elif isinstance(error, SeparatrixError):
-            self._failure = self._failure or error
-        else:
-            message = f"no worker of the cluster at {self._address} can be used: {_describe(error)}"
-            self._failure = self._failure or SeparatrixError(message)
-
-    def _test_workers(self, item: WorkItem) -> dict[str, Exception]:
-        """The reasons why workers cannot compute an item, by their addresses."""
-        self._last_look = 0.0
-        self._look()
-        if self._failure:
-            return {}
-        try:
-            answers = self._client.sync(
-                self._client._run,
-                pickle.loads,
-                pickle.dumps(_DeferredCall(require_same_code, (item,))),
-                workers=list(self._slots),
-                on_error="return",
-                callback_timeout=SILENCE_TIMEOUT,
-            )
-        except Exception:  # any error means that there was no answer
-            self._failure = self._make_lost_error()
-            return {}
-        # An OSError means that the worker is gone, which is no reason to exclude it.
-        return {
-            address: answer
-            for address, answer in answers.items()
-            if isinstance(answer, Exception) and not isinstance(answer, OSError)
-        }
 
     def _set_quiet(self, is_quiet: bool) -> None:
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(logging.CRITICAL if is_quiet else level)
 
 
-def _describe(error: Exception) -> str:
-    """The reason why a worker cannot compute what others can."""
+def _as_failure(error: Exception) -> SeparatrixError:
+    """The reason why a worker cannot compute a batch."""
     if isinstance(error, SeparatrixError):
-        return str(error)
+        return error
+    reason = f"{type(error).__name__}: {one_line(error)}"
     if isinstance(error, ImportError | AttributeError):
-        return (
-            f"it cannot load the code ({one_line(error)}); install the same version of separatrix where the workers run"
-        )
-    return f"{type(error).__name__}: {one_line(error)}"
+        reason = f"it cannot load the code ({one_line(error)}); install the same packages where the workers run"
+    return SeparatrixError(f"a worker of the cluster cannot be used: {reason}; {RESUME} it is corrected")
 
 
 _thread = threading.local()

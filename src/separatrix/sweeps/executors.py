@@ -38,8 +38,6 @@ class Executor(ABC):
     def __init__(self, cell_timeout: float | None = None) -> None:
         self.cell_timeout = cell_timeout
         """Seconds that a cell may take; None for no limit."""
-        self.notes: list[str] = []
-        """Messages about the workers for the user, one line each."""
         self._failure: BaseException | None = None
         """The reason why nothing more can be computed; raised once all results are handed over."""
 

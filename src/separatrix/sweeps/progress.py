@@ -39,7 +39,7 @@ class Progress(Result):
     elsewhere: int = 0
     """Cells that another sweep is computing now."""
     notes: list[str] = field(default_factory=list)
-    """Messages about the workers, one line each."""
+    """Messages for the user, one line each."""
     stopped: bool = False
     """Whether the user stopped it before its end."""
     taken: ReferenceDefaults = field(default_factory=dict)

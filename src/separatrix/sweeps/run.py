@@ -32,9 +32,7 @@ def run(
     stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
     """Compute the cells of a plan that a store lacks; after `stop`, finish only what is being computed."""
-    progress = Progress(
-        plan.count, sweep=plan.name, store=store.location, notes=executor.notes, taken=plan.reference_defaults
-    )
+    progress = Progress(plan.count, sweep=plan.name, store=store.location, taken=plan.reference_defaults)
     _Run(store, executor, tell, stop, progress, Backlog(plan, store, retry_failed, progress)).run()
     return progress
 

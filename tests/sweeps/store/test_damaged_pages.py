@@ -1,4 +1,4 @@
-"""Bytes of a store that steer how it is read, numbers of rows, counts, pages: nothing hangs or is hidden."""
+"""Bytes of a store that steer how it is read, numbers of rows and pages: nothing hangs or is hidden."""
 
 from __future__ import annotations
 
@@ -92,39 +92,20 @@ def test_a_row_that_is_shown_twice_hides_none(path: Path) -> None:
     assert check_store(str(path)).damaged.lost == {"cells": 1}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE separatrix_tallies SET name = CAST(name AS BLOB) WHERE name = 'members'",
-        "UPDATE separatrix_tallies SET name = 'membres' WHERE name = 'members'",
-        "UPDATE separatrix_tallies SET rows = 'many' WHERE name = 'members'",
-        "UPDATE separatrix_tallies SET rows = 3 WHERE name = 'members'",
-        "DELETE FROM separatrix_tallies",
-    ],
-)
-def test_counts_that_were_altered_are_told(path: Path, statement: str) -> None:
-    change(path, statement)
-    with pytest.warns(DamageWarning, match="1 table of counts is (altered|lost)"):
-        assert members(open_store(str(path))) == 90
-    assert not check_store(str(path)).sound
-    with pytest.raises(StoreError, match="is damaged"):
-        open_store(str(path), check=True)
-
-
-def test_counts_that_are_too_large_do_not_prolong_reading(path: Path) -> None:
-    change(path, "UPDATE separatrix_tallies SET rows = 1 << 61 WHERE name = 'environments'")
+def test_tables_of_which_nothing_can_be_read_are_told(path: Path) -> None:
     spoil(path, "environments")
     spoil(path, "sweeps")
     with few_queries():
         found = check_store(str(path))
     assert (found.cells, found.sweeps, found.environments) == (90, 0, 0)
+    assert found.damaged.lost == {"environments": 1, "sweeps": 2, "members": 180}
 
 
-@pytest.mark.parametrize(("table", "lost"), [("environments", "environment"), ("separatrix_tallies", "counts")])
-def test_a_sweep_is_read_around_a_broken_page_of_another_table(path: Path, table: str, lost: str) -> None:
+@pytest.mark.parametrize("table", ["cells", "environments"])
+def test_a_broken_page_is_told(path: Path, table: str) -> None:
     spoil(path, table)
-    with pytest.warns(DamageWarning, match=f"1 .*{lost} is lost; the intact rows are used"):
-        assert members(open_store(str(path))) == 90
+    with pytest.raises(StoreError, match="is damaged and is left unchanged"):
+        members(open_store(str(path)))
 
 
 def test_members_of_which_nothing_can_be_read_are_given_up_soon(path: Path, tmp_path: Path) -> None:
@@ -132,5 +113,14 @@ def test_members_of_which_nothing_can_be_read_are_given_up_soon(path: Path, tmp_
     with few_queries():
         found = check_store(str(path))
         saved = repair_store(str(path), tmp_path / "saved.db")
-    assert (found.cells, found.damaged.lost) == (90, {"members": 180})
+    assert (found.cells, found.damaged.altered) == (90, {"tables": 1})
     assert check_store(saved.store).sound
+
+
+def test_a_table_and_its_index_that_cannot_be_read_are_told(path: Path, tmp_path: Path) -> None:
+    spoil(path, "cells")
+    spoil(path, "sqlite_autoindex_cells_1")
+    saved = repair_store(str(path), tmp_path / "saved.db")
+    assert saved.cells == 0
+    assert saved.damaged.altered == {"tables": 1}
+    assert not saved.sound

@@ -10,14 +10,12 @@ from typing import Any
 import polars as pl
 
 from separatrix.pages.charts import Chart, ChartAxis, Series
-from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import Look, choose_looks
 from separatrix.pages.maps.scales import axis_label
 from separatrix.pages.pages import Section, render_section, shorten_text
-from separatrix.pages.store.figures import FigureRow, GridCell, GroupFigure, VerdictGrid
+from separatrix.pages.store.figures import FigureRow, GroupFigure
 from separatrix.pages.store.groups import Curve, Group, thin
 from separatrix.pages.store.texts import count_evidence, describe_verdicts, join_parameters, spell_count
-from separatrix.pages.verdict_words import MARKS, MARKS_LEGEND, short_probability
 
 MAX_CURVES, MAX_POINTS = 40, 40_000
 """Charts on one page, and points in all of them."""
@@ -26,11 +24,9 @@ MIN_LINE_POINTS, MAX_LINE_POINTS = 20, 400
 MAX_SAMPLED = 60
 """Sampled cells of one mechanism in a chart."""
 MAX_LINES = 12
-"""Mechanisms in one chart; more are a grid."""
+"""Mechanisms in one chart."""
 MAX_NAMED_PARTS = 6
 """Parts of the plan that one sentence names."""
-MAX_COLUMNS, MAX_ROWS = 8, 100
-"""Of a grid."""
 INTRODUCTION = (
     "P(tells apart) is the probability over the reader's random signs that it tells D0 from D1. Lines are "
     "exact, with a gap where a cell has no answer; open markers are sampled, one for each seed, with the "
@@ -45,9 +41,8 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
     drawn_curves = all_curves[:MAX_CURVES]
     if not drawn_curves:
         return None
-    chart_curves = [curve for curve in drawn_curves if len(curve.mechanisms) <= MAX_LINES]
-    looks = choose_looks(name for curve in chart_curves for name in curve.mechanisms)
-    lines = sum(2 * len(curve.mechanisms) for curve in chart_curves)
+    looks = choose_looks(name for curve in drawn_curves for name in curve.mechanisms[:MAX_LINES])
+    lines = sum(2 * len(curve.mechanisms[:MAX_LINES]) for curve in drawn_curves)
     most = max(MIN_LINE_POINTS, min(MAX_LINE_POINTS, MAX_POINTS // max(lines, 1)))
     figure_curves = groupby(drawn_curves, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
     left_count = len(all_curves) - len(drawn_curves)
@@ -60,7 +55,6 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
         introduction=INTRODUCTION,
         figures=[_figure(list(curves), looks, most) for _, curves in figure_curves],
         notes=[note for note in (more, _describe_missing(groups)) if note],
-        marks=MARKS_LEGEND,
     )
 
 
@@ -80,22 +74,14 @@ def _describe_missing(groups: Sequence[Group]) -> str:
 def _figure(curves: Sequence[Curve], looks: Mapping[str, Look], most: int) -> GroupFigure:
     """Return the figure of one parameter of one group, with a row for each choice of the others."""
     first = curves[0]
-    is_grid = len(first.mechanisms) > MAX_LINES
     cells = pl.concat([curve.cells for curve in curves])
-    rows = [
-        FigureRow(join_parameters(curve.choice), grid=_grid(curve))
-        if is_grid
-        else FigureRow(join_parameters(curve.choice), make_charts(curve, looks, most))
-        for curve in curves
-    ]
-    keys = [] if is_grid else [_key(looks[name], kinds) for name, kinds in _kinds(curves).items()]
     return GroupFigure(
         group=first.group,
         subject=f"P(tells apart) against {shorten_text(first.x)}",
         finding=describe_verdicts(cells, f"at every {shorten_text(first.x)} shown"),
-        sentences=list(_sentences(curves, cells, most, is_grid)),
-        rows=rows,
-        keys=keys,
+        sentences=list(_sentences(curves, cells, most)),
+        rows=[FigureRow(join_parameters(curve.choice), make_charts(curve, looks, most)) for curve in curves],
+        keys=[_key(looks[name], kinds) for name, kinds in _kinds(curves).items()],
     )
 
 
@@ -108,10 +94,10 @@ def _key(look: Look, kinds: set[str]) -> Look:
 def _kinds(curves: Sequence[Curve]) -> dict[str, set[str]]:
     """Return the kinds of evidence of each mechanism."""
     pairs = pl.concat([curve.answered_cells.select("mechanism", "kind") for curve in curves]).unique()
-    return {name: set(pairs.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms}
+    return {name: set(pairs.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms[:MAX_LINES]}
 
 
-def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int, is_grid: bool) -> Iterable[str]:
+def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int) -> Iterable[str]:
     first = curves[0]
     if first.group.fixed_parameters:
         yield f"Fixed: {join_parameters(first.group.fixed_parameters)}."
@@ -125,9 +111,8 @@ def _sentences(curves: Sequence[Curve], cells: pl.DataFrame, most: int, is_grid:
     unanswered_count = cells.height - int(cells["p"].count())
     if unanswered_count:
         yield f"{spell_count(unanswered_count, 'cell has')} no answer."
-    if is_grid:
-        yield f"With {len(first.mechanisms):,} mechanisms this is a table, not a chart."
-        return
+    if len(first.mechanisms) > MAX_LINES:
+        yield f"Drawn: {MAX_LINES} of {len(first.mechanisms):,} mechanisms; results.csv has all."
     not_positive = sum(int((curve.answered_cells["margin"] <= 0).sum()) for curve in curves)
     if not_positive:
         yield f"{spell_count(not_positive, 'margin is')} not positive and not drawn."
@@ -163,7 +148,7 @@ def _all_series(curve: Curve, looks: Mapping[str, Look], most: int, column: str)
         cells = cells.filter(pl.col(at) > 0)
     return [
         series
-        for name in curve.mechanisms
+        for name in curve.mechanisms[:MAX_LINES]
         for series in _series(cells.filter(pl.col("mechanism") == name), at, looks[name], column, most)
     ]
 
@@ -199,34 +184,3 @@ def _describe_sampling(row: Mapping[str, Any]) -> str:
     parts += [f"seed {row['seed']}"] if row["seed"] is not None else []
     parts += [str(row["dtype"])] if row["dtype"] is not None else []
     return ", ".join(parts)
-
-
-def _grid(curve: Curve) -> VerdictGrid:
-    """Return P of each mechanism at a few values of the parameter."""
-    at = f"at:{curve.x}"
-    places = thin(curve.answered_cells.unique(at, keep="first", maintain_order=True), MAX_COLUMNS)
-    is_shown = pl.col(at).is_in(places[at].to_list())
-    verdicts: dict[tuple[str, float], GridCell] = {}
-    # Exact answers come first, and `setdefault` keeps them.
-    for row in curve.answered_cells.filter(is_shown).sort(pl.col("kind") == "sampled").iter_rows(named=True):
-        verdicts.setdefault((row["mechanism"], row[at]), _grid_cell(row))
-    left_out = []
-    if curve.places > MAX_COLUMNS:
-        left_out.append(f"{places.height} of {curve.places:,} values of {shorten_text(curve.x)}")
-    if len(curve.mechanisms) > MAX_ROWS:
-        left_out.append(f"{MAX_ROWS} of {len(curve.mechanisms):,} mechanisms")
-    return VerdictGrid(
-        corner=curve.x,
-        head=[shorten_text(spell_value(text), 12) for text in places[f"is:{curve.x}"]],
-        rows=[
-            (shorten_text(name, 60), [verdicts.get((name, x)) for x in places[at]])
-            for name in curve.mechanisms[:MAX_ROWS]
-        ],
-        note=f"Shown: {', '.join(left_out)}; results.csv has all." if left_out else "",
-    )
-
-
-def _grid_cell(row: Mapping[str, Any]) -> GridCell:
-    word, p = row["word"], row["p"]
-    description = f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}"
-    return GridCell(word, f" {MARKS[row['kind']]}{short_probability(p)}", description)

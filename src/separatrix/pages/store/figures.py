@@ -1,4 +1,4 @@
-"""Figures of a group of cells: charts or maps in rows, or grids of verdicts for too many lines."""
+"""Figures of a group of cells: charts or maps in rows."""
 
 from __future__ import annotations
 
@@ -15,34 +15,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GridCell:
-    """The verdict in a cell of a grid."""
-
-    word: str
-    text: str
-    """The text after the letter of the verdict."""
-    description: str
-    """The text at the pointer."""
-
-
-@dataclass(frozen=True)
-class VerdictGrid:
-    """Verdicts by row and column; None where there is no cell."""
-
-    corner: str
-    head: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[GridCell | None]]]
-    note: str = ""
-    """What the grid leaves out."""
-
-
-@dataclass(frozen=True)
 class FigureRow:
-    """Charts or maps side by side, or one grid."""
+    """Charts or maps side by side."""
 
     title: str = ""
     plots: Sequence[Chart | MapFigure] = ()
-    grid: VerdictGrid | None = None
 
 
 @dataclass(frozen=True)

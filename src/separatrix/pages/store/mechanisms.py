@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from separatrix.pages.pages import Section, render_section, shorten_text
-from separatrix.pages.store.figures import GridCell, VerdictGrid
 from separatrix.pages.store.stored_cells import StoredCells
 from separatrix.pages.store.texts import spell_probability
 from separatrix.pages.verdict_words import COLOURS
@@ -18,6 +18,26 @@ MAX_ROWS = 500
 COLUMNS = ("Mechanism", "Cells", "Verdicts", "P: least, median, most", "Highest P", "Evidence of P")
 MIN_OVERVIEW = 3
 """Constructions from which on there is an overview."""
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """The verdict in a cell of a grid."""
+
+    word: str
+    text: str
+    """The text after the letter of the verdict."""
+    description: str
+    """The text at the pointer."""
+
+
+@dataclass(frozen=True)
+class VerdictGrid:
+    """Verdicts by row and column; None where there is no cell."""
+
+    corner: str
+    head: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[GridCell | None]]]
 
 
 def mechanisms_section(report_cells: StoredCells) -> Section | None:

@@ -16,7 +16,6 @@ from separatrix.pages.pages import Section, render_section, shorten_text
 from separatrix.pages.store.figures import FigureRow, GroupFigure
 from separatrix.pages.store.groups import Group, is_log
 from separatrix.pages.store.texts import count_evidence, describe_verdicts, join_parameters, spell_count
-from separatrix.pages.verdict_words import MARKS_LEGEND
 
 MAX_MAPS, MAX_SIDE = 24, 100
 """Maps on one page, and cells along a side of a map."""
@@ -50,7 +49,6 @@ def maps_section(groups: Sequence[Group]) -> Section | None:
         notes=[f"{spell_count(left_count, 'map is')} not drawn besides; results.csv has all cells."]
         if left_count
         else [],
-        marks=MARKS_LEGEND,
     )
 
 

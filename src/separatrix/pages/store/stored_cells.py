@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -140,12 +139,13 @@ def _read_chunk(table: pl.DataFrame, selection: Selection) -> pl.DataFrame:
         part.fill_null("").alias("part"),
         *(pl.col(name) for name in (*COLUMNS, *SAMPLING)),
         parameters=example,
-        id=pl.Series([_digest(text) for text in table["id"]], dtype=pl.UInt64),
+        id=pl.col("id").hash(),
         p=pl.when(is_done).then(p),
         low=pl.when(is_done).then(pl.coalesce(low, p)),
         high=pl.when(is_done).then(pl.coalesce(high, p)),
         word=pl.when(is_done).then("verdict").fill_null("none"),
-        point=_points(parameters, table.height),
+        # Equal where all parameters are; two points share a hash with a probability of 2**-64.
+        point=parameters.hash_rows() if parameters.width else pl.lit(0, pl.UInt64),
     ).with_columns(
         margin=pl.when(is_done).then(_finite("margin")),
         seconds=_finite("seconds").fill_null(0.0),
@@ -177,25 +177,12 @@ def _parameter_columns(parameters: pl.Series, names: Sequence[str]) -> pl.DataFr
     return columns
 
 
-def _points(parameters: pl.DataFrame, height: int) -> pl.Series:
-    """Return a number for each cell, equal where all parameters are."""
-    if not parameters.width:
-        return pl.zeros(height, dtype=pl.UInt64, eager=True)
-    texts = parameters.select(pl.struct(pl.all()).struct.json_encode()).to_series()
-    return pl.Series([_digest(text) for text in texts], dtype=pl.UInt64)
-
-
 def _reveal(column: pl.Series) -> pl.Series:
     """Return texts with hidden characters made visible."""
     if not column.str.contains(SUSPECT).any():
         return column
     visible_texts = {text: None if text is None else visible(text) for text in column.unique()}
     return pl.Series(column.name, [visible_texts[text] for text in column], dtype=pl.String)
-
-
-def _digest(text: str) -> int:
-    """Return a hash that two texts share with a probability of 2**-64."""
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest(), "big")
 
 
 def _finite(name: str) -> Any:

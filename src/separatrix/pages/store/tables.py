@@ -21,20 +21,13 @@ MAX_MECHANISMS = 4
 def changes_section(comparison: Comparison, sweep: Sweep, other_sweep: Sweep, command: str) -> Section:
     """Return the changes from `other` to `sweep`, the sweep of the page."""
     names = [f"{named_sweep.name} {named_sweep.id}" for named_sweep in (sweep, other_sweep)]
-    counts = {
-        "the same answer": comparison.same,
-        "another verdict": comparison.other_verdict,
-        "another P": comparison.other_probability,
-        f"only in {names[0]}": comparison.only_one,
-        f"only in {names[1]}": comparison.only_other,
-    }
     return render_section(
         "changes",
         "Comparison of two sweeps",
         "sweep_changes.html.j2",
         names=names,
         close=f"{TOLERANCE:g}",
-        counts=[(term, f"{count:,}") for term, count in counts.items()],
+        counts=comparison.describe_counts(*names),
         rows=[_change_row(change, comparison.common) for change in comparison.largest[:MAX_CHANGES]],
         changed=comparison.changed,
         common=join_parameters(comparison.common),

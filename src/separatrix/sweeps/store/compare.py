@@ -81,6 +81,17 @@ class Comparison(Document):
         """Whether both have the same cells with the same answers."""
         return self.changed == self.only_one == self.only_other == 0
 
+    def describe_counts(self, one: str, other: str) -> list[tuple[str, str]]:
+        """Return the counts in words, with the names of the sweeps."""
+        counts = {
+            "the same answer": self.same,
+            "another verdict": self.other_verdict,
+            "another P": self.other_probability,
+            f"only in {one}": self.only_one,
+            f"only in {other}": self.only_other,
+        }
+        return [(term, f"{count:,}") for term, count in counts.items()]
+
     @property
     def common(self) -> dict[str, str]:
         """The settings that all of the largest changes share."""

@@ -89,7 +89,7 @@ NOUNS = {
     "environments": ("environment", "environments"),
     "members": ("member of a sweep", "members of sweeps"),
     "files": ("file", "files"),
-    "counts": ("table of counts", "tables of counts"),
+    "tables": ("table", "tables"),
 }
 
 
@@ -101,7 +101,7 @@ class Damage(Document):
     altered: dict[str, int] = field(default_factory=dict)
     """Rows whose checksum does not match their content."""
     lost: dict[str, int] = field(default_factory=dict)
-    """Rows that were counted when they were stored and are not there any more."""
+    """Rows that are in the index of a table and not in the table."""
 
     def __bool__(self) -> bool:
         return bool(self.altered or self.lost)

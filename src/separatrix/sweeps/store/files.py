@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import select, type_coerce
-from sqlalchemy.types import NullType
+from sqlalchemy import select
 
 from separatrix.core.parameters.model import require_known
 from separatrix.sweeps.store.errors import DAMAGED, StoreError
+from separatrix.sweeps.store.reader import Reader, Values
 from separatrix.sweeps.store.rows import CellStatus, Checkpoint, File
-from separatrix.sweeps.store.schema import cells, files, is_among, select_intact
+from separatrix.sweeps.store.schema import cells, files, is_among
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,34 +55,31 @@ def read_file(store: Store, cell: str, name: str) -> bytes:
     if row is None:
         require_known("file", name, list_files(store, cell) or ["none"])
         raise StoreError(f"the store {store.location} {DAMAGED}")
-    data: bytes = row[-2]
+    data: bytes = row[-1]
     return data
 
 
 def read_checkpoints(store: Store, cells: Collection[str]) -> dict[str, Checkpoint]:
     """Return the checkpoints that earlier runs left for some of the cells."""
     rows = _read_rows(store, cells, CHECKPOINT)
-    return {cell: Checkpoint(data, seconds) for cell, (*_, seconds, data, _) in rows.items()}
+    return {cell: Checkpoint(data, seconds) for cell, (*_, seconds, data) in rows.items()}
 
 
 def write_checkpoint(store: Store, cell: str, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint of a cell, unless the cell is finished."""
     with store.writing() as connection:
-        store.lock_tally(connection, files)
         finished_cell = select(cells.c.id).where(cells.c.id == cell, cells.c.status != CellStatus.FAILED.value)
         if connection.execute(finished_cell).first() is None:
             row = {"cell": cell, "name": CHECKPOINT, "media_type": File.media_type, **vars(checkpoint)}
             store.replace_files(connection, [cell], [row])
 
 
-def _read_rows(store: Store, owners: Collection[str], name: str) -> dict[str, tuple[Any, ...]]:
+def _read_rows(store: Store, owners: Collection[str], name: str) -> dict[str, Values]:
     """The intact rows of files of one name, by cell; StoreError if one is altered."""
-    # Without conversion: SQLAlchemy would allocate as many bytes as a damaged row has for a number.
-    columns = [type_coerce(column, NullType()).label(column.name) for column in files.c]
-    query = select(files.c.cell.label("place"), *columns).where(
-        is_among(files.c.cell, owners, store.dialect), files.c.name == name
-    )
-    rows = [tuple(row) for row in store.select(query)]
-    if len(select_intact(rows)) < len(rows):
+    with store.reading() as connection:
+        reader = Reader(store, connection)
+        query = reader.select(files).where(is_among(files.c.cell, owners, store.dialect), files.c.name == name)
+        rows = reader.verify(files, connection.execute(query))
+    if reader.damage:
         raise StoreError(f"the store {store.location} {DAMAGED}")
     return {row[0]: row for row in rows}

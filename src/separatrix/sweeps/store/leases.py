@@ -12,8 +12,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,15 +33,10 @@ RENEWAL_SECONDS = 15.0
 
 # The clock is that of the database; for a file it is the clock of this machine.
 DIALECTS: dict[str, dict[str, str]] = {
-    "sqlite": {
-        "now": "((julianday('now') - 2440587.5) * 86400.0)",
-        "listed": "(SELECT value FROM json_each(:listed))",
-        "lock": "",
-    },
+    "sqlite": {"now": "((julianday('now') - 2440587.5) * 86400.0)", "listed": "(SELECT value FROM json_each(:listed))"},
     "postgresql": {
         "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
         "listed": "(SELECT value FROM json_array_elements_text(CAST(:listed AS json)) AS ids(value))",
-        "lock": " FOR UPDATE SKIP LOCKED",
     },
 }
 # A lease that ends too far in the future was written before a clock was set back, and does not count.
@@ -59,10 +53,8 @@ LEASED = "SELECT cell FROM separatrix_leases WHERE cell IN {listed} AND run <> :
 RENEW = "UPDATE separatrix_leases SET until = {now} + :seconds WHERE run = :run"
 OTHER_RUNS = "SELECT DISTINCT run, process FROM separatrix_leases WHERE run <> :run"
 COUNT_RUNS = "SELECT count(DISTINCT run) FROM separatrix_leases WHERE {living}"
-RELEASE = """
-DELETE FROM separatrix_leases WHERE cell IN
-(SELECT cell FROM separatrix_leases WHERE run IN {listed} OR NOT {living} ORDER BY cell{lock})
-"""
+RELEASE = "DELETE FROM separatrix_leases WHERE run IN {listed} OR NOT {living}"
+
 
 _abandoned_runs: set[str] = set()
 """Runs of this process that could not be ended, since the store did not respond."""
@@ -90,7 +82,7 @@ class Leases:
         """Lease the first cells that are neither stored nor leased; cells that failed by `since` are free."""
         if self._renewed is None:
             self.release_dead_runs()
-        with self._lock() as connection:
+        with self._store.writing() as connection:
             # Leases are read first: a cell moves from there to the stored ones, never back.
             leased_elsewhere = set(self._execute(connection, LEASED, cells).scalars())
             stored_statuses = {row.id: row.status for row in self._execute(connection, STORED, cells, since)}
@@ -108,7 +100,7 @@ class Leases:
     def renew(self) -> None:
         """Renew the leases if there are any and it is time to."""
         if self._renewed is not None and time.monotonic() - self._renewed > RENEWAL_SECONDS:
-            with self._lock() as connection:
+            with self._store.writing() as connection:
                 self._execute(connection, RENEW)
             self._renewed = time.monotonic()
 
@@ -131,16 +123,8 @@ class Leases:
         _abandoned_runs.add(self._run)
 
     def _release(self, runs: Collection[str]) -> None:
-        with self._lock() as connection:
-            self._execute(connection, RELEASE, runs)
-
-    @contextmanager
-    def _lock(self) -> Iterator[Connection]:
-        """Let one run change leases at a time, so that the next one sees the result."""
         with self._store.writing() as connection:
-            if self._store.dialect == "postgresql":  # SQLite has one writer anyway
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7368, hashtext(current_schema()))")
-            yield connection
+            self._execute(connection, RELEASE, runs)
 
     def _execute(
         self, connection: Connection, statement: str, identities: Collection[str] = (), since: str = ""
@@ -166,33 +150,11 @@ PROC = Path("/proc")
 
 
 def describe_process() -> str:
-    """Return the machine, number and start time of this process; empty where the system has no /proc."""
-    start = _start_time(os.getpid())
-    return f"{_machine()} {os.getpid()} {start}" if _machine() and start else ""
+    """Return the machine and the number of this process; empty where the system has no /proc."""
+    return f"{platform.node()} {os.getpid()}" if PROC.exists() else ""
 
 
 def is_process_gone(process: str) -> bool:
     """Whether a process ran on this machine and is gone; False for other machines, and in doubt."""
-    machine, _, identity = process.partition(" ")
-    number, _, start = identity.partition(" ")
-    return bool(machine) and machine == _machine() and number.isdigit() and _start_time(int(number)) != start
-
-
-@cache
-def _machine() -> str:
-    """The host since its last start, and the namespace of the process numbers that are visible from here."""
-    try:
-        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
-        namespace = str((PROC / "self/ns/pid").readlink())
-    except OSError:
-        return ""
-    return "/".join((platform.node(), boot, namespace)).replace(" ", "_")
-
-
-def _start_time(number: int) -> str:
-    """The start time of a process in clock ticks; empty if it is gone or a zombie."""
-    try:
-        fields = (PROC / str(number) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+    machine, _, number = process.rpartition(" ")
+    return machine == platform.node() and number.isdigit() and PROC.exists() and not (PROC / number).exists()

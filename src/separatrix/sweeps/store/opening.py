@@ -12,7 +12,9 @@ from sqlalchemy import Engine, create_engine, event
 from separatrix.core.parameters import UsageError
 from separatrix.core.secrets import Secret
 from separatrix.sweeps.store.addresses import DEFAULT, Address, parse_address
-from separatrix.sweeps.store.errors import NoStore
+from separatrix.sweeps.store.errors import DAMAGED, NoStore, StoreError
+from separatrix.sweeps.store.reader import Reader
+from separatrix.sweeps.store.schema import TABLES
 from separatrix.sweeps.store.sqlite_file import open_file
 from separatrix.sweeps.store.store import Store
 
@@ -52,9 +54,21 @@ def open_store(
         raise NoStore(f"there is no store {path}; make one with: separatrix sweep plan.toml `store` {location}")
     else:
         store = open_file(path, create, check, timeout)
+        if check:
+            require_complete(store)
     if read_only:
         store.make_read_only()
     return store
+
+
+def require_complete(store: Store) -> None:
+    """Raise StoreError if a table has lost rows."""
+    with store.reading() as connection:
+        reader = Reader(store, connection)
+        for table in TABLES:
+            reader.check_count(table)
+    if reader.damage:
+        raise StoreError(f"the store {store.location} {DAMAGED}")
 
 
 def _make_engine(address: Address, timeout: float | None) -> Engine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -85,14 +85,6 @@ files = _table(
 TABLES = (environments, cells, sweeps, members, files)
 """The tables with results, in the order in which they are copied."""
 
-tallies = sa.Table(
-    "separatrix_tallies",
-    metadata,
-    sa.Column("name", sa.String(32), primary_key=True),
-    sa.Column("rows", sa.BigInteger, nullable=False),
-)
-"""The number of rows of each of `TABLES`, changed in the same transactions: lost rows are noticed by it."""
-
 # Work that is running now. This table holds no results, so it needs no checksums.
 leases = sa.Table(
     "separatrix_leases",
@@ -107,12 +99,9 @@ leases = sa.Table(
 
 def create_tables(connection: sa.Connection, location: str) -> None:
     """Create the tables in an empty database."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7367)"))  # one creator at a time
     if not read_version(connection, location):
         metadata.create_all(connection)
         connection.execute(version.insert().values(version=VERSION))
-        connection.execute(tallies.insert(), [{"name": table.name, "rows": 0} for table in TABLES])
 
 
 def read_version(connection: sa.Connection, location: str) -> int:
@@ -183,8 +172,3 @@ def checksum(values: tuple[Any, ...]) -> int:
     if type(values[-1]) is bytes:
         return crc32(values[-1], checksum(values[:-1]))
     return crc32(ascii(values).encode())
-
-
-def select_intact(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows `(place, *columns, checksum)` that are as they were written."""
-    return [row for row in rows if checksum(row[1:-1]) == row[-1]]

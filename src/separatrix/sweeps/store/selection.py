@@ -92,8 +92,9 @@ class Selection:
     seeds: Spread = field(default_factory=Spread)
     findings: dict[str, Spread] = field(default_factory=dict)
     """The values of each finding of work that is no verdict."""
-    last: Any = None
-    """The place of the last cell if a limit ended the selection: more cells may follow."""
+    last: str | None = None
+    """The id of the last cell if a limit ended the selection: more cells may follow."""
+    _environment_ids: set[str] = field(default_factory=set)
     _used: set[str] = field(default_factory=set)
     """The columns that say anything about work that is no verdict."""
 
@@ -103,8 +104,8 @@ class Selection:
         intact = [row for row, point, _ in decoded if point is not None]
         points = [point for _, point, _ in decoded if point is not None]
         findings = [finding for _, _, finding in decoded if finding is not None]
-        altered_places = {row.place for row in rows} - {row.place for row in intact}
-        self.damage.add("altered", cells.name, len(altered_places))
+        altered_ids = {row.values[0] for row, point, _ in decoded if point is None}
+        self.damage.add("altered", cells.name, len(altered_ids))
         # Cells of other constructions have other parameters: the new column is null in earlier rows.
         for name in dict.fromkeys(name for point in points for name in point):
             if name not in self.spreads:
@@ -115,6 +116,7 @@ class Selection:
             self.findings.setdefault(name, Spread()).add([finding.get(name) for finding in findings])
         columns = {name: [row.values[position] for row in intact] for name, position in POSITIONS.items()}
         self.seeds.add([None if seed is None else str(seed) for seed in columns["seed"]])
+        self._environment_ids.update(columns["environment"])
         # An empty text says nothing, but a seed of 0 does.
         self._used.update(name for name in (*LEADING, *REQUESTED) if {*columns[name]} - {None, ""})
         self.words.update(map(_first_text, columns["verdict"], columns["status"]))
@@ -122,6 +124,12 @@ class Selection:
         marks = ", ".join("?" * (1 + len(COLUMNS) + len(keys)))
         values = zip([row.part for row in intact], *columns.values(), *keys, strict=True)
         self.scratch.executemany(f"INSERT INTO cells VALUES ({marks})", values)
+
+    def add_environments(self, environments: Mapping[str, Environment]) -> None:
+        """Include the environments of the cells; report those that are gone."""
+        self.environments = environments
+        lost_count = len(self._environment_ids - environments.keys())
+        self.damage.add("lost", "environments", lost_count - self.damage.altered.get("environments", 0))
 
     @property
     def fixed_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -206,11 +214,15 @@ class Selection:
 
 @contextmanager
 def select_cells(
-    store: Store, wanted: Filter | None = None, sweep: int | None = None, limit: int | None = None, after: Any = None
+    store: Store,
+    wanted: Filter | None = None,
+    sweep: int | None = None,
+    limit: int | None = None,
+    after: str | None = None,
 ) -> Iterator[Selection]:
     """Select the cells that a filter describes; with a limit, the first that are found.
 
-    For pages of cells, `after` is `Selection.last` of the previous page, or `first_place(store)`. A cell in
+    For pages of cells, `after` is `Selection.last` of the previous page, or empty for the first. A cell in
     several parts of a sweep is on one page with all of them.
     """
     wanted = wanted or Filter()
@@ -220,20 +232,14 @@ def select_cells(
             reader = Reader(store, connection)
             selection = Selection(scratch, sweep is not None, wanted.kind or VERDICT, reader.damage)
             clause = wanted.clause(store.dialect)
-            with closing(reader.read_cells(clause, wanted.kind, sweep, after)) as chunks:
-                for chunk in chunks:
-                    rows = _cut(chunk, limit, selection.count, after is not None)
-                    selection.add(rows)
-                    if limit is not None and selection.count >= limit:
-                        selection.last = rows[-1].place if rows else after
-                        break
-            selection.environments = reader.read_environments()
+            for chunk in reader.read_cells(clause, wanted.kind, sweep, after):
+                rows = _cut(chunk, limit, selection.count, after is not None)
+                selection.add(rows)
+                if limit is not None and selection.count >= limit:
+                    selection.last = rows[-1].values[0] if rows else after
+                    break
+            selection.add_environments(reader.read_environments())
         yield selection
-
-
-def first_place(store: Store) -> Any:
-    """Return the place before all cells."""
-    return 0 if store.dialect == "sqlite" else ""
 
 
 def _cut(chunk: list[CellRow], limit: int | None, count: int, with_all_parts: bool) -> list[CellRow]:
@@ -242,7 +248,7 @@ def _cut(chunk: list[CellRow], limit: int | None, count: int, with_all_parts: bo
         return chunk
     rows = chunk[: limit - count]
     if with_all_parts and rows:
-        rows += takewhile(lambda row: row.place == rows[-1].place, chunk[limit - count :])
+        rows += takewhile(lambda row: row.values[0] == rows[-1].values[0], chunk[limit - count :])
     return rows
 
 

@@ -1,15 +1,11 @@
-"""Stores in SQLite files: creating them whole, recognising them, and opening them without a change."""
+"""Stores in SQLite files: creating, recognising and opening them."""
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import sqlite3
-import tempfile
-import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,10 +24,6 @@ LOCK_TIMEOUT = 60
 MAGIC = b"SQLite format 3\x00"
 SECTOR_BYTES = 512
 """The size of a SQLite file is a multiple of this."""
-COMPANIONS = ("-wal", "-shm", "-journal")
-"""Endings of the files that SQLite keeps beside a database."""
-LOCKS_UNSUPPORTED = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
-"""Errors of folders that cannot be locked, for example on NFS."""
 
 
 def open_file(path: Path, create: bool = False, check: bool = False, timeout: float | None = None) -> Store:
@@ -41,40 +33,25 @@ def open_file(path: Path, create: bool = False, check: bool = False, timeout: fl
     require_sqlite_file(path)
     if check and (path.stat().st_size % SECTOR_BYTES or find_faults(path)):
         raise StoreError(f"the store {path} {DAMAGED}")
-    store = _open_at(path, str(path), create, LOCK_TIMEOUT if timeout is None else timeout)
-    if check:
-        store.require_complete()
-    return store
-
-
-def _open_at(path: Path, location: str, create: bool, timeout: float) -> Store:
-    uri, source = _choose_uri(path)
-    guard = _Guard(source, location, is_frozen="immutable" in uri)
-    store = Store(_make_engine(uri, guard, timeout), location, guard.require_unchanged)
-    if source != path:
-        weakref.finalize(store, shutil.rmtree, source.parent, ignore_errors=True)
+    store = Store(_make_engine(path, LOCK_TIMEOUT if timeout is None else timeout), str(path))
     store.require_version(create)
     return store
 
 
-def _choose_uri(path: Path) -> tuple[str, Path]:
-    """The URI by which SQLite can read a file, and the file: itself or a temporary copy."""
-    if _may_write(path) and _may_write(path.parent):
-        return _make_uri(path, "mode=rw"), path
-    # SQLite writes beside a file even to read it. Where it may not, a file without a log is opened as one
-    # that never changes. A file with a log can be read if its shared memory file exists, else as a copy.
-    log = path.with_name(f"{path.name}-wal")
-    if not (log.exists() and log.stat().st_size):
-        return _make_uri(path, "immutable=1"), path
+def _create(path: Path) -> None:
     try:
-        with closing(sqlite3.connect(_make_uri(path, "mode=ro"), uri=True)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_master")
-        return _make_uri(path, "mode=ro"), path
-    except sqlite3.Error:
-        copy = Path(tempfile.mkdtemp(prefix="separatrix-")) / path.name
-        for end in ("", "-wal"):
-            shutil.copyfile(path.with_name(path.name + end), copy.with_name(copy.name + end))
-        return _make_uri(copy, "mode=rw"), copy
+        with new_store(path) as target:
+            enable_log(target)
+            Store(_make_engine(target, LOCK_TIMEOUT), str(path)).require_version(create=True)
+    except UsageError:
+        if not path.exists():  # otherwise another sweep was faster
+            raise
+
+
+def enable_log(path: Path) -> None:
+    """Set the write-ahead log of a file, with which readers and a writer do not wait for each other."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _may_write(path: Path) -> bool:
@@ -82,44 +59,42 @@ def _may_write(path: Path) -> bool:
 
 
 def _make_uri(path: Path, options: str) -> str:
+    """Return the URI of a file; where SQLite cannot write beside it, a file without a log counts as frozen."""
+    log = path.with_name(f"{path.name}-wal")
+    if not (_may_write(path.parent) or (log.exists() and log.stat().st_size)):
+        options = "immutable=1"
     return f"{path.absolute().as_uri()}?{options}"
 
 
-class _Guard:
-    """Notices that a store was deleted or replaced, or that a file changed which was opened as frozen."""
+def _make_guard(path: Path) -> Callable[[], None]:
+    """Return a function that raises StoreError if the file was deleted or replaced."""
 
-    def __init__(self, path: Path, location: str, is_frozen: bool) -> None:
-        self.path, self.location, self.is_frozen = path, location, is_frozen
-        self._state = self._read_state()
-        # Held open so that no new file gets the same inode. O_PATH, because closing any other descriptor of
-        # the file would drop SQLite's locks on it.
-        if hasattr(os, "O_PATH"):
-            weakref.finalize(self, os.close, os.open(path, os.O_PATH | os.O_CLOEXEC))
+    def read_identity() -> tuple[int, int]:
+        status = path.stat()
+        return status.st_dev, status.st_ino
 
-    def _read_state(self) -> tuple[int, ...]:
-        status = self.path.stat()
-        identity = (status.st_dev, status.st_ino)
-        return (*identity, status.st_size, status.st_mtime_ns) if self.is_frozen else identity
-
-    def require_same_file(self) -> None:
-        """Raise StoreError before SQLite connects to another file of the same name."""
+    def require_same_file() -> None:
         try:
-            is_same = self._read_state()[:2] == self._state[:2]
+            is_same = read_identity() == identity
         except FileNotFoundError:
-            raise StoreError(f"the store {self.location} was deleted while it was used") from None
+            raise StoreError(f"the store {path} was deleted while it was used") from None
         if not is_same:
-            raise StoreError(f"the store {self.location} was replaced while it was used; repeat the command")
+            raise StoreError(f"the store {path} was replaced while it was used; repeat the command")
 
-    def require_unchanged(self) -> None:
-        """Raise StoreError if a frozen file changed while it was read."""
-        if self.is_frozen and self._read_state() != self._state:
-            raise StoreError(f"the store {self.location} was written to while it was read; repeat the command")
+    identity = read_identity()
+    # Held open so that no new file gets the same inode. O_PATH, because closing any other descriptor of the
+    # file would drop SQLite's locks on it.
+    if hasattr(os, "O_PATH"):
+        weakref.finalize(require_same_file, os.close, os.open(path, os.O_PATH | os.O_CLOEXEC))
+    return require_same_file
 
 
-def _make_engine(uri: str, guard: _Guard, timeout: float) -> Engine:
+def _make_engine(path: Path, timeout: float) -> Engine:
+    require_same_file = _make_guard(path)
+
     def open_connection() -> sqlite3.Connection:
-        guard.require_same_file()
-        return sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
+        require_same_file()
+        return sqlite3.connect(_make_uri(path, "mode=rw"), uri=True, timeout=timeout, check_same_thread=False)
 
     engine = create_engine("sqlite://", creator=open_connection, poolclass=NullPool)
 
@@ -140,35 +115,23 @@ def _make_engine(uri: str, guard: _Guard, timeout: float) -> Engine:
     return engine
 
 
-def _create(path: Path) -> None:
-    try:
-        with new_store(path) as target:
-            enable_log(target)
-            _open_at(target, str(path), True, LOCK_TIMEOUT)
-    except UsageError:
-        if not path.exists():  # otherwise another sweep was faster
-            raise
-
-
-def enable_log(path: Path) -> None:
-    """Set the write-ahead log of a file, with which readers and a writer do not wait for each other."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-
-
 @contextmanager
 def new_store(path: Path) -> Iterator[Path]:
     """Yield the place for a new store, which is moved to `path` when it is complete; never over a file."""
     exists = UsageError(f"{path} exists already and is left unchanged; name another file")
+    log = path.with_name(f"{path.name}-wal")
+    # The log is looked for first: if another program makes the store meanwhile, both are there.
+    has_log = log.exists()
     if path.exists():
         raise exists
+    if has_log:
+        raise UsageError(f"{log} is the log of a store that was deleted; delete it, too")
     if not path.parent.is_dir():
         raise UsageError(f"cannot make the store {path}: there is no folder {path.parent}")
     try:
         with as_store_error(str(path)), temporary_folder(f".{path.name}.", path.parent) as folder:
-            target = folder / "store.db"
-            yield target
-            put_in_place(target, path)
+            yield folder / "store.db"
+            put_in_place(folder / "store.db", path)
     except FileExistsError:
         raise exists from None
     except PermissionError:
@@ -179,49 +142,13 @@ def new_store(path: Path) -> Iterator[Path]:
 
 def put_in_place(source: Path, path: Path) -> None:
     """Put a new store in its place: in one step where links are possible, never over a file."""
-    with _lock_folder(path.parent):
-        if not path.exists():
-            # A deleted store may have left its log, which must not be applied to the new one.
-            for end in COMPANIONS:
-                path.with_name(path.name + end).unlink(missing_ok=True)
-        try:
-            os.link(source, path)
-        except FileExistsError:
-            raise
-        except OSError:
-            with path.open("xb") as file:
-                file.write(source.read_bytes())
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that no other program puts a store into it at the same time."""
     try:
-        import fcntl
-    except ImportError:  # on Windows
-        yield
-        return
-    descriptor, end = os.open(folder, os.O_RDONLY), time.monotonic() + LOCK_TIMEOUT
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise UsageError(
-                        f"another program keeps the folder {folder} locked; wait until it ends, or make the "
-                        "store in another folder"
-                    ) from None
-                time.sleep(0.05)
-                continue
-            except OSError as error:
-                if error.errno not in LOCKS_UNSUPPORTED:
-                    raise
-            break
-        yield
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        os.link(source, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        with path.open("xb") as file:
+            file.write(source.read_bytes())
 
 
 def require_sqlite_file(path: Path) -> None:
@@ -251,15 +178,8 @@ def find_faults(path: Path) -> list[str]:
     return lines
 
 
-@contextmanager
-def connect(path: Path) -> Iterator[sqlite3.Connection]:
+def connect(path: Path) -> closing[sqlite3.Connection]:
     """Open a plain connection that leaves the files of a store as they are."""
     # A connection in mode rw deletes the log when it closes, one in mode ro leaves it.
-    has_log = path.with_name(f"{path.name}-wal").exists() and _may_write(path.parent)
-    uri, source = (_make_uri(path, "mode=ro"), path) if has_log else _choose_uri(path)
-    try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT)) as connection:
-            yield connection
-    finally:
-        if source != path:
-            shutil.rmtree(source.parent, ignore_errors=True)
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=rw"
+    return closing(sqlite3.connect(_make_uri(path, mode), uri=True, timeout=LOCK_TIMEOUT))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, delete, event, func, select, update
+from sqlalchemy import Connection, Engine, Select, Table, delete, event, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.sweeps.store.errors import DAMAGED, NoStore, StoreError, as_store_error
 from separatrix.sweeps.store.rows import CellResult, CellStatus, Environment, findings_as_text, utc_now
 from separatrix.sweeps.store.schema import (
-    TABLES,
     VERDICT,
     cells,
     create_tables,
@@ -27,27 +25,18 @@ from separatrix.sweeps.store.schema import (
     members,
     read_version,
     sweeps,
-    tallies,
 )
 
 MAX_IDLE_SECONDS = 20
 """Seconds after which a PostgreSQL server ends a transaction whose program stopped responding."""
-WRITES = frozenset(
-    getattr(sqlite3, f"SQLITE_{name}")
-    for name in (
-        *("INSERT", "UPDATE", "DELETE", "ALTER_TABLE", "ATTACH", "REINDEX", "ANALYZE"),
-        *(f"{verb}_{noun}" for verb in ("CREATE", "DROP") for noun in ("TABLE", "INDEX", "TRIGGER", "VIEW")),
-    )
-)
-"""Actions that change a SQLite file."""
 EMPTY_CELL = {column.name: None if column.nullable else "" for column in cells.c} | {"kind": VERDICT}
 
 
 class Store:
     """An open store. Every method is one transaction; every error is one line."""
 
-    def __init__(self, engine: Engine, location: str, require_unchanged: Callable[[], None] = lambda: None):
-        self.engine, self.location, self._require_unchanged = engine, location, require_unchanged
+    def __init__(self, engine: Engine, location: str) -> None:
+        self.engine, self.location = engine, location
         self.dialect: str = engine.dialect.name
         weakref.finalize(self, engine.dispose)
 
@@ -57,7 +46,7 @@ class Store:
         @event.listens_for(self.engine, "connect")
         def prepare(connection: Any, _: object) -> None:
             if self.dialect == "sqlite":
-                connection.set_authorizer(deny_writes)
+                connection.execute("PRAGMA query_only = ON")
             else:
                 connection.read_only = True
 
@@ -65,11 +54,12 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Open a transaction that may write."""
+        """Open a transaction that may write; a store has one writer at a time."""
         with as_store_error(self.location), self.engine.begin() as connection:
             if self.dialect == "postgresql":
                 limit = f"SET LOCAL idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'"
                 connection.exec_driver_sql(limit)
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7368, hashtext(current_schema()))")
             yield connection
 
     @contextmanager
@@ -84,7 +74,6 @@ class Store:
             closing(connection.begin()),  # rolled back: SQLite cannot commit after it read a damaged page
         ):
             yield connection
-            self._require_unchanged()
 
     def require_version(self, create: bool = False) -> None:
         """Raise an error unless this is a store of the known version; create the tables of an empty one."""
@@ -95,19 +84,6 @@ class Store:
         if is_empty:
             with self.writing() as connection:
                 create_tables(connection, self.location)
-
-    def require_complete(self) -> None:
-        """Raise StoreError unless every table has as many rows as were stored."""
-        with self.reading() as connection:
-            tally_counts = dict(connection.execute(select(tallies.c.name, tallies.c.rows)).all())
-            counts = {
-                table.name: connection.execute(
-                    select(func.count()).select_from(table).with_hint(table, "NOT INDEXED", "sqlite")
-                ).scalar_one()
-                for table in TABLES
-            }
-        if tally_counts != counts:
-            raise StoreError(f"the store {self.location} {DAMAGED}")
 
     def find_statuses(self, ids: Collection[str]) -> dict[str, CellStatus]:
         """Return how those of the cells ended that are stored."""
@@ -134,15 +110,13 @@ class Store:
         if not cells_by_id:
             return
         with self.writing() as connection:
-            self.lock_tally(connection, cells)
             is_own = is_among(cells.c.id, cells_by_id, self.dialect)
             delete_failed = delete(cells).where(is_own, cells.c.status == CellStatus.FAILED.value)
-            removed_count = connection.execute(delete_failed).rowcount
+            connection.execute(delete_failed)
             stored_ids = set(connection.execute(select(cells.c.id).where(is_own)).scalars())
             new = {cell: entry for cell, entry in sorted(cells_by_id.items()) if cell not in stored_ids}
             self._add_environments(connection, [result.environment for _, result in new.values()])
             self.insert(connection, cells, [row for row, _ in new.values()])
-            self.change_tally(connection, cells, len(new) - removed_count)
             self.replace_files(
                 connection,
                 [cell for cell, (row, _) in new.items() if row["kind"] != VERDICT],
@@ -158,17 +132,13 @@ class Store:
         by_id = {environment.id: environment for environment in result_environments}
         query = select(environments.c.id).where(is_among(environments.c.id, by_id, self.dialect))
         new = sorted(by_id.keys() - set(connection.execute(query).scalars()))
-        rows = [make_row(environments, {"id": id_, **vars(by_id[id_])}) for id_ in new]
-        self.insert(connection, environments, rows)
-        self.change_tally(connection, environments, len(rows))
+        self.insert(connection, environments, [make_row(environments, {"id": id_, **vars(by_id[id_])}) for id_ in new])
 
     def replace_files(self, connection: Connection, owners: Collection[str], new: Sequence[Mapping[str, Any]]) -> None:
         """Replace all files of some cells; verdicts have none."""
         if owners:
-            delete_old = delete(files).where(is_among(files.c.cell, owners, self.dialect))
-            removed_count = connection.execute(delete_old).rowcount
+            connection.execute(delete(files).where(is_among(files.c.cell, owners, self.dialect)))
             self.insert(connection, files, [make_row(files, file) for file in new])
-            self.change_tally(connection, files, len(new) - removed_count)
 
     def insert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows from `make_row`.
@@ -186,21 +156,9 @@ class Store:
         else:
             connection.exec_driver_sql(str(statement), [dict(row) for row in rows])
 
-    def lock_tally(self, connection: Connection, table: Table) -> None:
-        """Wait until no other program adds to a table; a SQLite file has one writer at a time anyway."""
-        if self.dialect == "postgresql":
-            connection.execute(select(tallies).where(tallies.c.name == table.name).with_for_update())
-
-    def change_tally(self, connection: Connection, table: Table, difference: int) -> None:
-        """Change the number of rows that a table should have."""
-        if difference:
-            statement = update(tallies).where(tallies.c.name == table.name)
-            connection.execute(statement.values(rows=tallies.c.rows + difference))
-
     def begin_sweep(self, key: str, name: str, plan: str) -> int:
         """Return the number of the sweep with this key, which is added if it is new."""
         with self.writing() as connection:
-            self.lock_tally(connection, sweeps)
             existing = connection.execute(select(sweeps.c.id).where(sweeps.c.key == key)).scalar_one_or_none()
             if existing is not None:
                 return int(existing)
@@ -208,20 +166,17 @@ class Store:
             number = (connection.execute(select(func.max(sweeps.c.id))).scalar() or 0) + 1
             row = {"id": number, "key": key, "name": name, "plan": plan, "started": utc_now()}
             self.insert(connection, sweeps, [make_row(sweeps, row)])
-            self.change_tally(connection, sweeps, 1)
             return int(number)
 
     def add_members(self, sweep: int, new: Iterable[tuple[str, str]]) -> None:
         """Add cells to a sweep: `(id, part of the plan)`; the cells need not be finished."""
         pairs = set(new)
         with self.writing() as connection:
-            self.lock_tally(connection, members)
             is_new_cell = is_among(members.c.cell, {cell for cell, _ in pairs}, self.dialect)
             query = select(members.c.cell, members.c.part).where(members.c.sweep == sweep, is_new_cell)
             pairs -= {(cell, part) for cell, part in connection.execute(query)}
             rows = [{"sweep": sweep, "cell": cell, "part": part} for cell, part in sorted(pairs)]
             self.insert(connection, members, [make_row(members, row) for row in rows])
-            self.change_tally(connection, members, len(rows))
 
     def mean_seconds(self) -> dict[tuple[str, ...], float]:
         """Return the mean seconds of the done cells by construction, mechanism and requested engine."""
@@ -237,15 +192,6 @@ class Store:
                 return list(connection.execute(statement))
         except (ValueError, RecursionError):  # from the content of a JSON column
             raise StoreError(f"the store {self.location} {DAMAGED}") from None
-
-
-def deny_writes(action: int, name: object, _: object, database: object, __: object) -> int:
-    """Authorizer for SQLite: allow changes to temporary tables only.
-
-    SQLite reports a change of its table list when a pragma is read as a table; that is no change.
-    """
-    is_write = action in WRITES and database != "temp" and name != "sqlite_master"
-    return sqlite3.SQLITE_DENY if is_write else sqlite3.SQLITE_OK
 
 
 def _make_cell(cell: str, columns: Mapping[str, Any], result: CellResult) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, join, literal_column, select
 
+from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.parameters import UsageError, nearest
+from separatrix.core.schemas._base import Whole
 from separatrix.sweeps.store.errors import Damage, StoreError
 from separatrix.sweeps.store.leases import count_living_runs
 from separatrix.sweeps.store.reader import Reader
@@ -26,9 +28,7 @@ def list_sweeps(store: Store) -> tuple[list[Sweep], Damage]:
         reader = Reader(store, connection)
         sweeps = reader.read_sweeps()
         counts = _count_members(connection, func.count(func.distinct(cells.c.id)))
-        if store.dialect == "sqlite":
-            # Through the index that the count above used, so that damage of the index is noticed.
-            reader.compare_tally(cells, connection.scalar(select(func.count(cells.c.id))) or 0)
+        reader.check_count(cells, uses_index=True)
     return [replace(sweep, cells=counts.get(sweep.id, 0)) for sweep in sweeps], reader.damage
 
 
@@ -57,34 +57,46 @@ def find_sweep(store: Store, name: str) -> int:
 
 
 @dataclass(frozen=True)
-class SweepProgress:
-    """A sweep, and the number of its cells."""
+class GrowingSweep(Document):
+    """A sweep, and the number of its cells that are computed."""
 
-    sweep: Sweep
-    members: int
-    """Cells that are known to belong to it, counted for each part that names them; a running sweep adds
-    them shortly before it computes them."""
-    stored: int
-    """How many of these are stored."""
-    unsuccessful: dict[str, int]
-    """How many of the stored ones were refused or failed, if any."""
+    id: int
+    name: str
+    started: str
+    cells: Whole
+    stored: Whole
+    """Cells that are stored, each once for each part of the plan that names it."""
+    planned: Whole
+    """Cells of its plan, counted in the same way."""
+    not_done: dict[str, int]
+    """How many of the stored ones were refused or failed."""
+    plan: Hidden[str]
 
 
 @dataclass(frozen=True)
-class StoreProgress:
-    """The content of a store in numbers."""
+class StoreContents(Document):
+    """The present content of the store."""
 
-    cells: int
+    store: str
+    """Its address without passwords."""
+    cells: Whole
     kinds: dict[str, int]
-    """The number of cells of each kind of work."""
-    running: int
-    """Runs of sweeps, on any machine, that renewed their leases within the last minute."""
-    sweeps: tuple[SweepProgress, ...]
-    damage: Damage
+    running: Whole
+    """Runs of sweeps that renewed their leases within the last minute."""
+    sweeps: list[GrowingSweep]
+    damage: Hidden[Damage]
+
+    @shown
+    def warning(self) -> str | None:
+        """A description of the damage, if there is any."""
+        return self.damage.warning if self.damage else None
 
 
-def read_progress(store: Store) -> StoreProgress:
-    """Count the cells of every sweep, cheaply enough to be repeated every second: no cell is read."""
+def read_progress(store: Store) -> StoreContents:
+    """Count the cells of every sweep, cheaply enough to be repeated every second: no cell is read.
+
+    As `planned` it counts the members: a running sweep adds them shortly before it computes them.
+    """
     with store.reading() as connection:
         reader = Reader(store, connection)
         sweeps = reader.read_sweeps()
@@ -102,18 +114,16 @@ def read_progress(store: Store) -> StoreProgress:
         kinds = Counter[str]()
         for kind, _, count in statuses:
             kinds[kind] += count
-        reader.compare_tally(cells, kinds.total())
+        reader.compare_with_index(cells, kinds.total())
         running = count_living_runs(connection)
-    progress = tuple(
-        SweepProgress(
-            replace(sweep, cells=cell_counts.get(sweep.id, 0)),
-            member_counts.get(sweep.id, 0),
-            stored_counts.get(sweep.id, 0),
-            unsuccessful[sweep.id],
+    progress = [
+        GrowingSweep(
+            *(sweep.id, sweep.name, sweep.started, cell_counts.get(sweep.id, 0)),
+            *(stored_counts.get(sweep.id, 0), member_counts.get(sweep.id, 0), unsuccessful[sweep.id], sweep.plan),
         )
         for sweep in sweeps
-    )
-    return StoreProgress(kinds.total(), dict(kinds), running, progress, reader.damage)
+    ]
+    return StoreContents(store.location, kinds.total(), dict(kinds), running, progress, reader.damage)
 
 
 def _count_members(connection: Connection, count: Any) -> dict[int, int]:

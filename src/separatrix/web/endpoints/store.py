@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -18,8 +18,7 @@ from separatrix.sweeps.store.compare import ComparedSweeps, compare_sweeps
 from separatrix.sweeps.store.export import StoredVerdict, StoredWork, iterate_documents
 from separatrix.sweeps.store.frame import require_known
 from separatrix.sweeps.store.schema import VERDICT, cells, members
-from separatrix.sweeps.store.selection import first_place
-from separatrix.sweeps.store.sweep_list import SweepProgress, find_sweep, read_progress
+from separatrix.sweeps.store.sweep_list import StoreContents, find_sweep, read_progress
 from separatrix.web.endpoints._base import Options, Words, endpoint, open_for_reading
 from separatrix.web.endpoints._figures import SweepFigures, describe_curves, describe_maps
 from separatrix.web.workers import Report, Slow
@@ -37,39 +36,8 @@ OtherSweepName = Annotated[str, Field(description="Name or number of the sweep t
 
 
 @dataclass(frozen=True)
-class GrowingSweep(Document):
-    """A sweep, and the number of its cells that are computed."""
-
-    id: int
-    name: str
-    started: str
-    cells: Whole
-    stored: Whole
-    """Cells that are stored, each once for each part of the plan that names it."""
-    planned: Whole
-    """Cells of its plan, counted in the same way."""
-    not_done: dict[str, int]
-    """How many of the stored ones were refused or failed."""
-
-
-@dataclass(frozen=True)
-class StoreContents(Document):
-    """The present content of the store."""
-
-    store: str
-    """Its address without passwords."""
-    cells: Whole
-    kinds: dict[str, int]
-    running: Whole
-    """Runs of sweeps that renewed their leases within the last minute."""
-    sweeps: list[GrowingSweep]
-    warning: str | None
-    """A description of the damage, if there is any."""
-
-
-@dataclass(frozen=True)
 class CellPage(Document):
-    """Some stored cells, in the order of `separatrix results`; pages are in the order of the store."""
+    """Some stored cells, in the order of `separatrix results`; pages are in the order of their ids."""
 
     cells: list[StoredVerdict | StoredWork]
     next: str | None
@@ -89,16 +57,10 @@ class CellCounts(Document):
 @endpoint("/store", StoreContents, refresh_seconds=RUNS_REFRESH_SECONDS)
 def describe_store(store_address: str | None) -> StoreContents:
     """The progress of every sweep: counts alone, cheap enough to be requested every second."""
-    store = _open_store(store_address)
-    progress = read_progress(store)
-    return StoreContents(
-        store.location,
-        progress.cells,
-        progress.kinds,
-        progress.running,
-        [_describe_sweep(sweep) for sweep in progress.sweeps],
-        progress.damage.warning if progress.damage else None,
-    )
+    contents = read_progress(_open_store(store_address))
+    # Members are added shortly before they are computed; the plan is not readable if it names code.
+    sweeps = [replace(sweep, planned=max(sweep.planned, _count_planned(sweep.plan) or 0)) for sweep in contents.sweeps]
+    return replace(contents, sweeps=sweeps)
 
 
 def _open_store(store_address: str | None) -> Store:
@@ -107,17 +69,6 @@ def _open_store(store_address: str | None) -> Store:
             "the page was started without a store; start it with: separatrix explore --store sqlite:///results.db"
         )
     return open_for_reading(store_address)
-
-
-def _describe_sweep(progress: SweepProgress) -> GrowingSweep:
-    sweep = progress.sweep
-    return GrowingSweep(
-        *(sweep.id, sweep.name, sweep.started, sweep.cells),
-        stored=progress.stored,
-        # Members are added shortly before they are computed; the plan is not readable if it names code.
-        planned=max(progress.members, _count_planned(sweep.plan) or 0),
-        not_done=progress.unsuccessful,
-    )
 
 
 @lru_cache(maxsize=1000)
@@ -144,14 +95,14 @@ def list_cells(store_address: str | None, words: Words, options: Options) -> dic
     """A page of what `separatrix results --json` prints; the same words and options."""
     store, conditions = _open_store(store_address), _read_conditions(words, options)
     sweep = _find_sweep(store, options)
-    size, after = _read_page_size(options), _read_place(store, options)
+    size, after = _read_page_size(options), options.get("after", "")
     with select_cells(store, conditions, sweep, size, after=after) as selection:
         # A first page without cells may be due to a misspelled name, which is an error, as for the command.
         if selection.count == 0 and "after" not in options:
             require_known(store, conditions)
         rows = [row for frame in selection.frames() for row in iterate_documents(frame, selection.kind)]
         damage, last = selection.damage, selection.last
-    return {"cells": rows, "next": None if last is None else str(last), "warning": damage.warning if damage else None}
+    return {"cells": rows, "next": last, "warning": damage.warning if damage else None}
 
 
 @endpoint("/results/counts", CellCounts, options=COUNT_OPTIONS)
@@ -246,18 +197,4 @@ def _read_page_size(options: Options) -> int:
     text = options.get("limit", str(DEFAULT_PAGE_CELLS))
     if not text.isdecimal() or not 1 <= int(text) <= MAX_PAGE_CELLS:
         raise UsageError(f"--limit={text} is no number of cells for a page; it shows 1 to {MAX_PAGE_CELLS:,} at once")
-    return int(text)
-
-
-def _read_place(store: Store, options: Options) -> Any:
-    """Return the place after which a page begins: a row number of SQLite, or a key of PostgreSQL."""
-    first = first_place(store)
-    text = options.get("after")
-    if text is None:
-        return first
-    if isinstance(first, str):
-        return text
-    # Row numbers of SQLite have 63 bits; a longer number would be an error of the database.
-    if not (text.isdecimal() and len(text) < 19):
-        raise UsageError(f"--after={text} is no place in the store; take the value of next on the previous page")
     return int(text)
