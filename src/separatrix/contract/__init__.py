@@ -22,9 +22,10 @@ from separatrix.contract._base import (
     sort_checks,
 )
 
-from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
-from separatrix.contract import decoding, larger, dropped, precision, long_precision  # isort: skip
-from separatrix.contract.inputs import sensitivity
+# Each of these modules registers its checks.
+from separatrix.contract import numerics, symmetry, causal, counted, recurrence, agreement  # noqa: F401  # isort: skip
+from separatrix.contract import calculus, larger, precision, long_precision  # noqa: F401  # isort: skip
+from separatrix.contract.trials import sensitivity
 
 sort_checks()
 
@@ -35,22 +36,10 @@ __all__ = [
     "Check",
     "Examination",
     "Skipped",
-    "agreement",
-    "calculus",
-    "causal",
-    "counted",
-    "decoding",
-    "dropped",
     "examination_after_crash",
     "examination_of_uncallable",
     "examine",
     "find_root",
-    "larger",
-    "long_precision",
-    "numerics",
-    "precision",
-    "recurrence",
     "run",
     "sensitivity",
-    "symmetry",
 ]

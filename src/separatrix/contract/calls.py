@@ -6,11 +6,11 @@ extras are equal for all elements of a batch, and for the first tokens whatever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -90,6 +90,12 @@ def call_definition(
 ) -> Tensor:
     """Call the definition."""
     return mechanism.definition(q, k, v, counts, causal, **make_extras(mechanism, q, k, v))
+
+
+def bind_fast(mechanism: Mechanism, causal: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Return the fast form as a function of q, k and v alone."""
+    # A lambda would be one more frame of ours in each call of a user's function.
+    return partial(call_fast, mechanism, causal=causal)
 
 
 FORMS = {"fast form": call_fast, "definition": call_definition}

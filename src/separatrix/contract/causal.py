@@ -9,20 +9,9 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, call_fast
-from separatrix.contract.inputs import (
-    LENGTH,
-    Tokens,
-    causal_modes,
-    draw_tokens,
-    draw_trial,
-    fit_narrow,
-    fit_shape,
-    largest_size,
-    locate_largest,
-    require_close,
-    require_finite,
-    rounding_bound,
-)
+from separatrix.contract.comparisons import largest_size, locate_largest, require_close, require_finite, rounding_bound
+from separatrix.contract.inputs import LENGTH, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
+from separatrix.contract.trials import draw_trial
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism

@@ -30,9 +30,8 @@ from separatrix.analysis.cards.construction_result import (
 )
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.cards.outcomes import at_length
-from separatrix.analysis.costs.cost import bench, draw_tokens, find_disagreement, measure
+from separatrix.analysis.costs.cost import bench, draw_tokens, find_disagreement, measure, peak_bytes
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.laws.costs import cost_law
 from separatrix.cli.cards import _print_atlas
 from separatrix.constructions import CONSTRUCTIONS, Construction

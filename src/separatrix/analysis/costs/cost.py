@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -17,10 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, compare_with_softmax
-from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.costs.state import decoding_state
 from separatrix.core.errors import UsageError, describe_failure
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
@@ -178,3 +180,51 @@ def _median_seconds(run: Callable[[], object]) -> float:
         times.append(time.perf_counter() - start)
     # The median: a single interruption by another process does not change it.
     return statistics.median(times)
+
+
+class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of tensors alive at once that were allocated while it was active.
+
+    Memory inside a fused kernel is not seen; every tensor is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.current: int = 0
+        self.peak: int = 0
+        self._storages: set[int] = set()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation and count the storages it allocates."""
+        tensors = (leaf for leaf in tree_iter((args, kwargs)) if isinstance(leaf, Tensor))
+        inputs = {tensor.untyped_storage()._cdata for tensor in tensors}
+        output = function(*args, **(kwargs or {}))
+        for leaf in tree_iter(output):
+            if isinstance(leaf, Tensor):
+                self._count(leaf, inputs)
+        return output
+
+    def _count(self, tensor: Tensor, inputs: set[int]) -> None:
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in inputs or key in self._storages:
+            return
+        self._storages.add(key)
+        self.current += size
+        self.peak = max(self.peak, self.current)
+        # torch may reuse an address: it must be forgotten at the moment the storage is freed.
+        weakref.finalize(storage, self._forget, key, size)
+
+    def _forget(self, key: int, size: int) -> None:
+        self._storages.discard(key)
+        self.current -= size
+
+
+def peak_bytes(run: Callable[[], object]) -> int:
+    """Return the peak of the bytes of tensors that `run` allocates."""
+    counter = PeakBytes()
+    with counter:
+        run()
+    return counter.peak
