@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from broken_mechanisms import BROKEN, NystromOffByAThousandth, Raises, Sound
 from separatrix import contract
-from separatrix.contract import CHECKS, RESTS_ON, Broken, Examination, _base, examine, run, sensitivity
+from separatrix.contract import CHECKS, Broken, Examination, _base, examine, run, sensitivity
+from separatrix.contract._base import RESTS_ON
 from separatrix.contract.lattice import SPECIAL_CASES, SpecialCase, check_special_case, list_special_cases
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, examples, mechanism_named

@@ -7,20 +7,7 @@ pytest class.
 
 from __future__ import annotations
 
-from separatrix.contract._base import (
-    CHECKS,
-    RESTS_ON,
-    Broken,
-    Check,
-    Examination,
-    Skipped,
-    examination_after_crash,
-    examination_of_uncallable,
-    examine,
-    find_root,
-    run,
-    sort_checks,
-)
+from separatrix.contract._base import CHECKS, Broken, Examination, Skipped, examine, find_root, run, sort_checks
 
 # Each of these modules registers its checks.
 from separatrix.contract import numerics, symmetry, causal, counted, recurrence, agreement  # noqa: F401  # isort: skip
@@ -29,17 +16,4 @@ from separatrix.contract.trials import sensitivity
 
 sort_checks()
 
-__all__ = [
-    "CHECKS",
-    "RESTS_ON",
-    "Broken",
-    "Check",
-    "Examination",
-    "Skipped",
-    "examination_after_crash",
-    "examination_of_uncallable",
-    "examine",
-    "find_root",
-    "run",
-    "sensitivity",
-]
+__all__ = ["CHECKS", "Broken", "Examination", "Skipped", "examine", "find_root", "run", "sensitivity"]

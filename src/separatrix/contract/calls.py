@@ -7,11 +7,11 @@ extras are equal for all elements of a batch, and for the first tokens whatever 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,25 +36,27 @@ class LargestCall:
 _largest_call: ContextVar[LargestCall | None] = ContextVar("largest_call", default=None)
 
 
-@contextmanager
-def record_largest_call() -> Iterator[LargestCall]:
-    """Record the largest sizes with which mechanisms are called within the block."""
-    largest = LargestCall()
-    before = _largest_call.set(largest)
-    try:
-        yield largest
-    finally:
-        _largest_call.reset(before)
+Value = TypeVar("Value")
 
 
 @contextmanager
-def use_random_extras(is_random: bool) -> Iterator[None]:
-    """Call mechanisms with random extras, or with their defaults, within the block."""
-    before = _has_random_extras.set(is_random)
+def set_within(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Give a context variable another value within the block."""
+    before = variable.set(value)
     try:
         yield
     finally:
-        _has_random_extras.reset(before)
+        variable.reset(before)
+
+
+def record_largest_call(largest: LargestCall) -> AbstractContextManager[None]:
+    """Record the largest sizes with which mechanisms are called within the block."""
+    return set_within(_largest_call, largest)
+
+
+def use_random_extras(is_random: bool) -> AbstractContextManager[None]:
+    """Call mechanisms with random extras, or with their defaults, within the block."""
+    return set_within(_has_random_extras, is_random)
 
 
 def has_random_extras() -> bool:

@@ -160,9 +160,7 @@ def _require_causal(
             try:
                 require_close(actual[i : i + 1], reference[i : i + 1], tolerance, change)
             except Broken as fault:
-                if len(letters) == 1:
-                    raise type(fault)(f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}") from None
-                for letter in letters:  # name the first input that suffices
+                for letter in letters if len(letters) > 1 else ():  # name the first input that suffices
                     _require_causal(mechanism, inputs, before, (cut,), tolerance, letter)
                 raise type(fault)(f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}") from None
 

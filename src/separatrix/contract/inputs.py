@@ -90,13 +90,6 @@ def fit_narrow(mechanism: Mechanism) -> Shape:
     return fit_shape(mechanism, *NARROW)
 
 
-def perturb(inputs: Tokens, size: float, seed: int = 9) -> Tokens:
-    """Change every coordinate of queries and keys by this fraction of itself, up or down at random."""
-    generator = torch.Generator().manual_seed(seed)
-    q_signs, k_signs = (2 * torch.randint(2, x.shape, generator=generator) - 1 for x in inputs[:2])
-    return Tokens(inputs.q * (1 + size * q_signs), inputs.k * (1 + size * k_signs), inputs.v)
-
-
 def causal_modes(mechanism: Mechanism) -> tuple[bool, ...]:
     """Return the values of `causal` that a mechanism supports."""
     return {Causality.EITHER: (False, True), Causality.ALWAYS: (True,), Causality.NEVER: (False,)}[mechanism.causality]

@@ -256,10 +256,9 @@ def _largest_logit(inputs: Tokens) -> float:
 def _require_finite_results(
     mechanism: Mechanism, cases: dict[str, Tokens], dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32)
 ) -> None:
-    for causal, dtype in product(causal_modes(mechanism), dtypes):
-        for case, inputs in cases.items():
-            out = call_fast(mechanism, *inputs.to(dtype), causal=causal)
-            require_finite(out, f"{case} ({dtype}, causal={causal})")
+    for causal, dtype, (case, inputs) in product(causal_modes(mechanism), dtypes, cases.items()):
+        out = call_fast(mechanism, *inputs.to(dtype), causal=causal)
+        require_finite(out, f"{case} ({dtype}, causal={causal})")
 
 
 def _has_positive_kernel(mechanism: Mechanism) -> bool:

@@ -98,3 +98,10 @@ def draw_trials(
     # Only now: a fault in one of the other cases is to be reported first.
     if skipped_case is not None:
         raise skipped_case
+
+
+def perturb(inputs: Tokens, size: float, seed: int = 9) -> Tokens:
+    """Change every coordinate of queries and keys by this fraction of itself, up or down at random."""
+    generator = torch.Generator().manual_seed(seed)
+    q_signs, k_signs = (2 * torch.randint(2, x.shape, generator=generator) - 1 for x in inputs[:2])
+    return Tokens(inputs.q * (1 + size * q_signs), inputs.k * (1 + size * k_signs), inputs.v)

@@ -79,22 +79,22 @@ def test_every_entry_can_be_read_and_says_what_it_is() -> None:
         if each.learn:
             asked = ledger._read(each.learn, {}, 6, 1)
             assert len(asked.mechanisms) == 1
-            assert each.seconds
+            assert each.cpu_seconds
             assert each.length is None or each.length in asked.task.further_tasks()
-        assert each.value is not None or each.not_measured
+        assert each.published is not None or each.not_measured
 
 
 def test_no_entry_has_a_tolerance_of_our_own() -> None:
     """A published number may be off by half of its last printed digit, or as a figure is read: no more."""
     for each in PUBLISHED:
-        if each.value is None:
+        if each.published is None:
             continue
         if "figure" in each.source and each.learn and each.learn.startswith("loc"):
             assert each.accuracy == FIGURE_ACCURACY
             continue
         digits = len(f"{each.accuracy:g}".partition(".")[2]) - 1 if each.accuracy else 0
         assert each.accuracy in (0, 0.5 * 10**-digits)
-        assert each.accuracy == 0 or each.value == round(each.value, digits)
+        assert each.accuracy == 0 or each.published == round(each.published, digits)
 
 
 def documented() -> dict[str, tuple[str, str, str]]:
@@ -106,7 +106,7 @@ def documented() -> dict[str, tuple[str, str, str]]:
 @pytest.mark.parametrize("each", PUBLISHED, ids=lambda each: each.name)
 def test_the_documented_verdict_is_the_rule_applied_to_the_documented_numbers(each: PublishedNumber) -> None:
     published, shown, verdict = documented()[each.name]
-    assert published == number_text(each.value)
+    assert published == number_text(each.published)
     numbers = [float(x) for x in re.findall(r"-?[\d.]+(?:e-\d+)?", shown)]
     ours = OurNumber(numbers[0], (numbers[1], numbers[2]) if numbers[1:] else None) if numbers else None
     assert judge_agreement(each, ours)[0].value == verdict

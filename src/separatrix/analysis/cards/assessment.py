@@ -17,7 +17,7 @@ from separatrix.analysis.cards.construction_result import (
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.costs.cost import measure_cost
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.contract import Broken, Examination, examination_after_crash, examination_of_uncallable, examine
+from separatrix.contract import Broken, Examination, examine
 from separatrix.contract.comparisons import require_finite
 from separatrix.contract.inputs import causal_modes, draw_tokens, fit_shape
 from separatrix.core.errors import describe_failure, one_line
@@ -99,10 +99,10 @@ class _Assessment:
         self.tell(f"{name}: contract")
         pending = Disagreement(name, UNFINISHED)
         empty = Card(Calling(mechanism), Examination(), pending, softmax_cost or pending, quick=quick, finished=False)
-        self.on_crash(lambda cause: replace(empty, contract=examination_of_uncallable({"form": cause})))
+        self.on_crash(lambda cause: replace(empty, contract=Examination.of_uncallable({"form": cause})))
         if failure := find_call_failure(mechanism):
             cost = Disagreement(name, NOT_CALLABLE)
-            card = replace(empty, contract=examination_of_uncallable(failure), cost=cost, finished=True)
+            card = replace(empty, contract=Examination.of_uncallable(failure), cost=cost, finished=True)
         else:
             card = self._examine(replace(empty, calling=calling_of(mechanism)))
         self.on_update(card)
@@ -112,7 +112,7 @@ class _Assessment:
         """Return the card with the contract, finished if nothing else was requested."""
 
         def before_check(check: str, examination: Examination) -> None:
-            self.on_crash(lambda cause: replace(card, contract=examination_after_crash(examination, check, cause)))
+            self.on_crash(lambda cause: replace(card, contract=examination.after_crash(check, cause)))
 
         name = card.mechanism.spelled
         contract = examine(card.mechanism, lambda check: self.tell(f"{name}: contract, {check}"), before_check)

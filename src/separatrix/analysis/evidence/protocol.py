@@ -17,15 +17,7 @@ from statistics import fmean, median
 from separatrix.analysis.evidence.conclusions import Scores, best_score, describe_scores
 from separatrix.analysis.evidence.estimates import SeedSummary, compare_pairs
 from separatrix.analysis.evidence.runs import StoredRow, TrainingSession, open_session, read_curve
-from separatrix.analysis.evidence.training_result import (
-    Curve,
-    MechanismEvidence,
-    SeedRun,
-    TrainingResult,
-    count_solved,
-    measure_late_improvement,
-    rates_near_best,
-)
+from separatrix.analysis.evidence.training_result import Curve, MechanismEvidence, SeedRun, TrainingResult, count_solved
 from separatrix.core.judgement import ProofMargin
 from separatrix.core.parameters import UsageError, all_parameters, nearest, split_mechanisms
 from separatrix.core.tensors import one_thread
@@ -33,7 +25,7 @@ from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
-from separatrix.sweeps.store import DEFAULT, Address, CellStatus
+from separatrix.sweeps.store import DEFAULT, Address, CellStatus, Store
 from separatrix.sweeps.training_runs import SCORE_AT, SCRATCH, TrainingRun, training_run
 from separatrix.training.learning import score_model
 from separatrix.training.learning.witnesses import build_witness
@@ -169,6 +161,17 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class StoredRuns:
+    """The stored rows of a mechanism's runs, and the scores of its pilots."""
+
+    pilots: Pilots
+    fresh: Mapping[int, StoredRow]
+    """The runs that count, by seed."""
+    tuned: Sequence[StoredRow]
+    """The runs from hand-written weights with noise."""
+
+
+@dataclass(frozen=True)
 class _PlannedRuns:
     """The runs of a mechanism: on fresh seeds from scratch, and from hand-written weights with noise."""
 
@@ -192,7 +195,12 @@ def run_experiments(experiments: Sequence[Experiment], session: TrainingSession,
     plans = [_plan_runs(*parts) for parts in zip(experiments, pilots, bounds, strict=True)]
     works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
     rows = session.fetch_rows(f"{name}, 2 of 2, seeds", works)
-    return [_collect_evidence(*parts, rows, session) for parts in zip(experiments, bounds, pilots, plans, strict=True)]
+    return [
+        build_result(experiment, experiment_bounds, _collect_runs(experiment_pilots, plan, rows), session.store)
+        for experiment, experiment_bounds, experiment_pilots, plan in zip(
+            experiments, bounds, pilots, plans, strict=True
+        )
+    ]
 
 
 def compute_bounds(experiment: Experiment) -> Bounds:
@@ -274,6 +282,17 @@ def choose_rate(pilots: Pilots, task: Task) -> Fraction:
     return rates[len(rates) // 2]
 
 
+def rates_near_best(pilots: Mapping[Fraction, float | None], sign: int, tolerance: float) -> list[Fraction]:
+    """Return the learning rates whose pilots are as good as the best, within a tolerance; not failed ones.
+
+    >>> rates_near_best({Fraction(1): 0.5, Fraction(2): 0.9, Fraction(3): -math.inf}, 1, 0.01)
+    [Fraction(2, 1)]
+    """
+    scores = {rate: 0.0 if score is None else sign * score for rate, score in pilots.items()}
+    best = max(scores.values())
+    return [rate for rate, score in scores.items() if score > -math.inf and best - score <= tolerance]
+
+
 def _plan_runs(experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bounds) -> dict[str, _PlannedRuns]:
     plan = dict[str, _PlannedRuns]()
     for mechanism in experiment.mechanisms:
@@ -289,31 +308,26 @@ def _plan_runs(experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bou
     return plan
 
 
-def _collect_evidence(
-    experiment: Experiment,
-    bounds: Bounds,
-    pilots: Mapping[str, Pilots],
-    plan: Mapping[str, _PlannedRuns],
-    rows: Mapping[str, StoredRow],
-    session: TrainingSession,
-) -> TrainingResult:
-    evidence = tuple(
-        build_evidence(
-            experiment,
-            mechanism,
-            bounds,
-            pilots[mechanism.spelled],
-            {work.seed: rows[work.id] for work in plan[mechanism.spelled].fresh},
-            [rows[work.id] for work in plan[mechanism.spelled].tuned],
-            partial(read_curve, session.store),
+def _collect_runs(
+    pilots: Mapping[str, Pilots], plan: Mapping[str, _PlannedRuns], rows: Mapping[str, StoredRow]
+) -> dict[str, StoredRuns]:
+    return {
+        name: StoredRuns(
+            pilots[name], {run.seed: rows[run.id] for run in runs.fresh}, [rows[run.id] for run in runs.tuned]
         )
+        for name, runs in plan.items()
+    }
+
+
+def build_result(
+    experiment: Experiment, bounds: Bounds, runs: Mapping[str, StoredRuns], store: Store
+) -> TrainingResult:
+    """Return the evidence about each mechanism from its runs, and the differences between them seed by seed."""
+    curve_of = partial(read_curve, store)
+    evidence = tuple(
+        build_evidence(experiment, mechanism, bounds, runs[mechanism.spelled], curve_of)
         for mechanism in experiment.mechanisms
     )
-    return build_result(experiment, bounds, evidence)
-
-
-def build_result(experiment: Experiment, bounds: Bounds, evidence: tuple[MechanismEvidence, ...]) -> TrainingResult:
-    """Return the evidence about each mechanism, with the differences between them seed by seed."""
     scores = {item.mechanism: {run.seed: run.score for run in item.runs} for item in evidence}
     return TrainingResult(
         *(experiment.task, experiment.setting),
@@ -326,19 +340,17 @@ def build_evidence(
     experiment: Experiment,
     mechanism: Mechanism,
     bounds: Bounds,
-    pilots: Pilots,
-    fresh: Mapping[int, StoredRow],
-    from_witness: Sequence[StoredRow],
+    stored_runs: StoredRuns,
     curve_of: Callable[[str], Curve],
 ) -> MechanismEvidence:
     """Return everything about one mechanism, with the conclusion.
 
-    `fresh` are the stored runs that count, by seed; `from_witness` those from hand-written weights with
-    noise; `curve_of` returns the curve of a run by its identity.
+    `curve_of` returns the curve of a run by its identity.
     """
     task, setting, sign = experiment.task, experiment.setting, experiment.task.metric.sign
     witness, ceiling = bounds.witnesses[mechanism.spelled], bounds.ceiling
-    tuned_rows = [row for row in from_witness if row["status"] == CellStatus.DONE]
+    pilots, fresh = stored_runs.pilots, stored_runs.fresh
+    tuned_rows = [row for row in stored_runs.tuned if row["status"] == CellStatus.DONE]
     finished_rows = {seed: row for seed, row in fresh.items() if row["status"] == CellStatus.DONE}
     runs = tuple(_build_run(task, seed, row, curve_of) for seed, row in finished_rows.items())
     errors = tuple(str(row["message"]) for row in fresh.values() if row["status"] != CellStatus.DONE)
@@ -380,6 +392,22 @@ def build_evidence(
         word=word,
         sentence=sentence,
     )
+
+
+def measure_late_improvement(curve: Curve, sign: int) -> float:
+    """Return the rise of the validation score from the third to the last quarter of the steps.
+
+    Means over quarters, because single scores scatter. Minus infinity if a quarter has no finite score.
+
+    >>> round(measure_late_improvement(((0, 0.1), (25, 0.3), (50, 0.5), (75, 0.6), (100, 0.8)), 1), 6)
+    0.2
+    """
+    finite = [(step, score) for step, score in curve if math.isfinite(score)]
+    last = curve[-1][0] if curve else 0
+    third, fourth = (
+        [score for step, score in finite if quarter * last < 4 * step <= (quarter + 1) * last] for quarter in (2, 3)
+    )
+    return sign * (fmean(fourth) - fmean(third)) if third and fourth else -math.inf
 
 
 def _build_run(task: Task, seed: int, row: StoredRow, curve_of: Callable[[str], Curve]) -> SeedRun:

@@ -23,7 +23,7 @@ from separatrix.analysis.evidence.protocol import (
     Bounds,
     Experiment,
     Pilots,
-    build_evidence,
+    StoredRuns,
     build_result,
     choose_rate,
     compute_bounds,
@@ -31,7 +31,7 @@ from separatrix.analysis.evidence.protocol import (
 )
 from separatrix.analysis.evidence.published import PUBLISHED, ReproductionLedger
 from separatrix.analysis.evidence.reproductions import compare_entry
-from separatrix.analysis.evidence.runs import StoredRow, read_curve
+from separatrix.analysis.evidence.runs import StoredRow
 from separatrix.analysis.evidence.training_result import TrainingResult
 from separatrix.core.errors import SeparatrixError, UsageError
 from separatrix.core.numbers import format_exact, parse_exact
@@ -215,14 +215,13 @@ def _build_results(
         return []
     experiment = Experiment(experiment_runs.task, tuple(mechanisms.values()), experiment_runs.setting)
     bounds = _read_floor(store, experiment, _compute_bounds(experiment))
-    evidence = []
+    stored_runs = dict[str, StoredRuns]()
     for name, mechanism in mechanisms.items():
         runs = [run for run in experiment_runs.runs[name] if run.purpose == TEST]
         fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
         tuned_rows = [run.row for run in runs if run.start == NEAR_WITNESS]
-        pilots, curve_of = experiment_runs.pilots[name], partial(read_curve, store)
-        evidence.append(build_evidence(experiment, mechanism, bounds, pilots, fresh, tuned_rows, curve_of))
-    return [build_result(experiment, bounds, tuple(evidence))]
+        stored_runs[mechanism.spelled] = StoredRuns(experiment_runs.pilots[name], fresh, tuned_rows)
+    return [build_result(experiment, bounds, stored_runs, store)]
 
 
 @dataclass(frozen=True)
