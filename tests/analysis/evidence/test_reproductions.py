@@ -18,6 +18,7 @@ from documents import require_document
 from separatrix.analysis.evidence import reproductions as ledger
 from separatrix.analysis.evidence import runs
 from separatrix.analysis.evidence.exact_statements import gradient_step_difference, householder_factors
+from separatrix.analysis.evidence.experiments import read_command
 from separatrix.analysis.evidence.published import (
     FIGURE_ACCURACY,
     PUBLISHED,
@@ -77,7 +78,7 @@ def test_every_entry_can_be_read_and_says_what_it_is() -> None:
     for each in PUBLISHED:
         assert each.source.startswith("arXiv")
         if each.learn:
-            asked = ledger._read(each.learn, {}, 6, 1)
+            asked = read_command(each.learn)
             assert len(asked.mechanisms) == 1
             assert each.cpu_seconds
             assert each.length is None or each.length in asked.task.further_tasks()

@@ -85,18 +85,13 @@ def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> 
         return Disagreement(mechanism.spelled, f"it {describe_failure(error)}")
 
 
-def is_measured_causal(mechanism: Mechanism) -> bool:
-    """Whether costs are those of the causal form: always, unless there is none."""
-    return mechanism.causality is not Causality.NEVER
-
-
 @torch.no_grad()
 def find_disagreement(mechanism: Mechanism) -> str | None:
     """Return how the fast form differs from the definition; None if they agree.
 
     The form of a recurrent mechanism that reads tokens in chunks is compared as well.
     """
-    causal = is_measured_causal(mechanism)
+    causal = mechanism.causality is not Causality.NEVER
     heads = mechanism.fixed_heads or 1
     q, k, v = draw_tokens(CHECK_LENGTH, mechanism.fixed_width or WIDTH, torch.float64, heads)
     outputs, reference = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
@@ -132,7 +127,7 @@ def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: i
 
 
 def _measure_lengths(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
-    causal = is_measured_causal(mechanism)
+    causal = mechanism.causality is not Causality.NEVER
     heads = mechanism.fixed_heads or 1
     for length in lengths:
         run = torch.no_grad()(partial(mechanism, *draw_tokens(length, width, heads=heads), causal=causal))
@@ -154,7 +149,7 @@ def count_operations(mechanism: Mechanism, lengths: Sequence[int], width: int = 
     >>> count_operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
     {8: 1024, 16: 4096}
     """
-    causal = is_measured_causal(mechanism)
+    causal = mechanism.causality is not Causality.NEVER
     flops, heads = {}, mechanism.fixed_heads or 1
     for length in lengths:
         # The count depends on shapes alone, so long inputs need neither time nor memory.

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from separatrix.analysis.evidence import exact_statements
 from separatrix.core.documents import Document, Hidden, shown
-from separatrix.core.parameters import UsageError, nearest
+from separatrix.core.parameters import require_known
 from separatrix.core.result import Result, Row
 
 FIGURE_ACCURACY = 0.025
@@ -90,9 +90,7 @@ def published_named(names: Sequence[str]) -> tuple[PublishedNumber, ...]:
     """Return the entries of these names, or all without any."""
     entries = {entry.name: entry for entry in PUBLISHED}
     for name in names:
-        if name not in entries:
-            hint = nearest(name, list(entries))
-            raise UsageError(f"there is no published number {name}{hint}; there are: {', '.join(entries)}")
+        require_known("published number", name, entries)
     return tuple(entries[name] for name in dict.fromkeys(names)) or PUBLISHED
 
 
