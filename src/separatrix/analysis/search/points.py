@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from separatrix.analysis.cards.outcomes import ShortVerdict
 from separatrix.analysis.search.shrink import ROUND_COUNTS, shrink
 from separatrix.analysis.search.space import Suggest
 from separatrix.constructions import CONSTRUCTIONS, Construction
@@ -16,7 +15,7 @@ from separatrix.core.documents import Document, Hidden
 from separatrix.core.numbers import format_exact
 from separatrix.exact.engines import Sampling, solve
 from separatrix.exact.verdicts import DELTA
-from separatrix.exact.verdicts.words import separates
+from separatrix.exact.verdicts.words import Word, separates, word_for
 from separatrix.mechanisms import Mechanism
 
 FACTORS = tuple(Fraction(x) for x in ("1", "1/2", "2", "1/4", "4"))
@@ -27,10 +26,15 @@ Values = dict[str, object]
 
 
 @dataclass(frozen=True)
-class FindingVerdict(ShortVerdict):
+class FindingVerdict(Document):
     """The verdict on one mechanism, in short."""
 
+    verdict: Word
+    distinguish: float
+    interval: tuple[float, float]
     margin: float
+    engine: str
+    evidence: str
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,9 @@ class PointQuestion:
 
 def _decide(point: Construction, mechanism: Mechanism) -> FindingVerdict:
     outcome = solve(point, mechanism, "auto", SAMPLING)
-    return FindingVerdict.of(outcome, point.m, outcome.margin)
+    word = word_for(outcome, point.m, DELTA)
+    numbers = outcome.distinguish, outcome.interval, outcome.margin
+    return FindingVerdict(word, *numbers, outcome.engine, outcome.evidence)
 
 
 def _to_number(value: object) -> Fraction | None:
