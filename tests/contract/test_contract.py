@@ -78,7 +78,7 @@ LONG = {
 """The checks that take longest; `make test-all` runs them."""
 
 
-SHARED = ("_base.py", "calls.py", "comparisons.py", "formats.py", "inputs.py", "trials.py")
+SHARED = ("_base.py", "calls.py", "comparisons.py", "inputs.py", "trials.py")
 """The files of the contract that hold no checks."""
 
 

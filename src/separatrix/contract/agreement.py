@@ -11,9 +11,8 @@ from torch import Tensor
 from separatrix.contract._base import Skipped, check
 from separatrix.contract.calls import call_definition, call_fast
 from separatrix.contract.comparisons import largest_size, require_close, rounding_bound
-from separatrix.contract.formats import refusal_types
 from separatrix.contract.inputs import LENGTHS, LONG_LENGTHS, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
-from separatrix.contract.trials import draw_trial, draw_trials, perturb
+from separatrix.contract.trials import draw_trial, draw_trials, perturb, refusal_types
 from separatrix.core.errors import one_line
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.mechanisms.custom import CustomMechanism

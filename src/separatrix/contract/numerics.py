@@ -18,9 +18,8 @@ from torch import Tensor
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, call_fast, has_random_extras
 from separatrix.contract.comparisons import require_close, require_finite, rounding_bound
-from separatrix.contract.formats import find_refused_formats, supported_narrow_formats
 from separatrix.contract.inputs import LENGTH, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
-from separatrix.contract.trials import draw_trial
+from separatrix.contract.trials import draw_trial, find_refused_formats, supported_narrow_formats
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.mechanisms.custom import CustomMechanism
 

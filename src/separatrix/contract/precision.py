@@ -12,9 +12,8 @@ from separatrix.contract._base import Broken, NotFinite, Skipped, check
 from separatrix.contract.calculus import WIDE, draw_for_gradients, gradients, weights_without_ties
 from separatrix.contract.calls import call_definition, call_fast
 from separatrix.contract.comparisons import largest_size, require_close, rounding_bound
-from separatrix.contract.formats import dtype_name, supported_narrow_formats
 from separatrix.contract.inputs import HEADS, LENGTH, LENGTHS, Tokens, causal_modes, draw_tokens, fit_shape
-from separatrix.contract.trials import draw_trial, draw_trials, perturb
+from separatrix.contract.trials import draw_trial, draw_trials, dtype_name, perturb, supported_narrow_formats
 from separatrix.mechanisms import Mechanism
 
 MAX_BIAS = {torch.bfloat16: 0.5, torch.float16: 2.0}

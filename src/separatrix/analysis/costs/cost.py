@@ -23,9 +23,9 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, compare_with_softmax
-from separatrix.analysis.costs.state import decoding_state
 from separatrix.core.errors import UsageError, describe_failure
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
+from separatrix.mechanisms.decoding import DecodingMemory
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
@@ -137,6 +137,31 @@ def _measure_lengths(mechanism: Mechanism, lengths: Sequence[int], width: int) -
         yield cost
         if cost.seconds > MAX_RUN_SECONDS:
             return
+
+
+def decoding_state(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> DecodingMemory:
+    """Return the size and the kind of what one layer keeps of this many tokens, at sizes that it supports.
+
+    The bytes are those of a layer's cache (`Mechanism.decoding_memory`): states in float32 at least, keys and
+    values in `dtype`, and the per-token extras that the mechanism still needs.
+
+    >>> import torch
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> for name in ("softmax", "window:size=8", "elu", "delta"):
+    ...     memory = decoding_state(mechanism_named(name), 1000, heads=2, width=4, dtype=torch.bfloat16)
+    ...     print(name, memory.bytes, memory.kind)
+    softmax 32000 cache of all keys and values
+    window:size=8 224 cache of the keys and values that later tokens can still read
+    elu 160 state of fixed size
+    delta 128 state of fixed size
+    """
+    return mechanism.decoding_memory(
+        tokens,
+        mechanism.fixed_heads or heads,
+        mechanism.fixed_width or width,
+        mechanism.fixed_features or mechanism.fixed_width or width,
+        dtype,
+    )
 
 
 def count_operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
