@@ -19,10 +19,10 @@ from separatrix.analysis.evidence.estimates import SeedSummary, compare_pairs
 from separatrix.analysis.evidence.runs import StoredRow, TrainingSession, open_session, read_curve
 from separatrix.analysis.evidence.training_result import Curve, MechanismEvidence, SeedRun, TrainingResult, count_solved
 from separatrix.core.judgement import ProofMargin
-from separatrix.core.parameters import UsageError, all_parameters, nearest, split_mechanisms
+from separatrix.core.parameters import UsageError, all_parameters, nearest
 from separatrix.core.tensors import one_thread
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms.load import mechanisms_from
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.store import DEFAULT, Address, CellStatus, Store
@@ -133,10 +133,7 @@ def read_experiment(
                 f"{task} has no parameter {name}{nearest(name, [*task_names, *setting_names])}; it has: "
                 f"{', '.join(task_names)}; the model and its training have: {', '.join(setting_names)}"
             )
-    names = split_mechanisms(mechanisms) if isinstance(mechanisms, str) else list(mechanisms)
-    if not names:
-        raise UsageError("name a mechanism, for example softmax")
-    parsed_mechanisms = [mechanism_from(name) for name in names]
+    parsed_mechanisms = mechanisms_from(mechanisms)
     if len({mechanism.spelled for mechanism in parsed_mechanisms}) < len(parsed_mechanisms):
         raise UsageError("a mechanism is named twice; keep one")
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:

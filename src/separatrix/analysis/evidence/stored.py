@@ -129,7 +129,7 @@ def _read_rows(store: Store, task: str, kind: str) -> list[StoredRow]:
 
 def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items, Items], list[_StoredRun]]:
     """Group runs by the parameters of the task and the setting, without rates and tests."""
-    latest = dict[tuple[object, ...], tuple[tuple[Items, Items], _StoredRun]]()
+    groups = defaultdict[tuple[Items, Items], dict[tuple[object, ...], _StoredRun]](dict)
     # Sorted by time, so that a later run with the same parameters replaces an earlier one.
     for row in sorted(rows, key=lambda row: str(row["finished"])):
         values = json.loads(row["parameters"])
@@ -145,11 +145,8 @@ def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items
         key = tuple(sorted(task_items.items())), tuple(sorted(setting_items.items()))
         identity = (str(row["mechanism"]), rate, int(row.get("seed") or 0), values["start"])
         run = _StoredRun(row, *identity, values["purpose"], values.get("tests"))
-        latest[(key, *identity, run.purpose, run.tests)] = key, run
-    groups = defaultdict[tuple[Items, Items], list[_StoredRun]](list)
-    for key, run in latest.values():
-        groups[key].append(run)
-    return groups
+        groups[key][(*identity, run.purpose, run.tests)] = run
+    return {key: list(runs.values()) for key, runs in groups.items()}
 
 
 def _split_experiments(
