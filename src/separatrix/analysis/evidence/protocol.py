@@ -172,6 +172,7 @@ class StoredRuns:
 class _PlannedRuns:
     """The runs of a mechanism: on fresh seeds from scratch, and from hand-written weights with noise."""
 
+    pilots: Pilots
     fresh: Sequence[TrainingRun]
     tuned: Sequence[TrainingRun]
 
@@ -188,15 +189,12 @@ def run_experiments(experiments: Sequence[Experiment], session: TrainingSession,
             for experiment, computed_bounds in zip(experiments, future.result(), strict=True)
         ]
     # The pilots of all experiments come before the seeds of any: workers wait once, not once per experiment.
-    pilots = [_collect_pilots(experiment, rows) for experiment in experiments]
-    plans = [_plan_runs(*parts) for parts in zip(experiments, pilots, bounds, strict=True)]
+    plans = [_plan_runs(*parts, rows) for parts in zip(experiments, bounds, strict=True)]
     works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
     rows = session.fetch_rows(f"{name}, 2 of 2, seeds", works)
     return [
-        build_result(experiment, experiment_bounds, _collect_runs(experiment_pilots, plan, rows), session.store)
-        for experiment, experiment_bounds, experiment_pilots, plan in zip(
-            experiments, bounds, pilots, plans, strict=True
-        )
+        build_result(experiment, experiment_bounds, _collect_runs(plan, rows), session.store)
+        for experiment, experiment_bounds, plan in zip(experiments, bounds, plans, strict=True)
     ]
 
 
@@ -250,17 +248,13 @@ def _add_floor(experiment: Experiment, bounds: Bounds, rows: Mapping[str, Stored
     return bounds
 
 
-def _collect_pilots(experiment: Experiment, rows: Mapping[str, StoredRow]) -> dict[str, Pilots]:
-    """Return the scores of the pilots of each mechanism."""
+def _collect_pilots(experiment: Experiment, mechanism: Mechanism, rows: Mapping[str, StoredRow]) -> Pilots:
+    """Return the scores of the pilots of a mechanism."""
     grid, sign = experiment.setting.grid, experiment.task.metric.sign
     if len(grid) == 1:
-        return {mechanism.spelled: {grid[0]: None} for mechanism in experiment.mechanisms}
+        return {grid[0]: None}
     return {
-        mechanism.spelled: {
-            rate: mean_pilot_score([rows[run.id] for run in experiment.pilot_runs(mechanism, rate)], sign)
-            for rate in grid
-        }
-        for mechanism in experiment.mechanisms
+        rate: mean_pilot_score([rows[run.id] for run in experiment.pilot_runs(mechanism, rate)], sign) for rate in grid
     }
 
 
@@ -290,27 +284,25 @@ def rates_near_best(pilots: Mapping[Fraction, float | None], sign: int, toleranc
     return [rate for rate, score in scores.items() if score > -math.inf and best - score <= tolerance]
 
 
-def _plan_runs(experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bounds) -> dict[str, _PlannedRuns]:
+def _plan_runs(experiment: Experiment, bounds: Bounds, rows: Mapping[str, StoredRow]) -> dict[str, _PlannedRuns]:
     plan = dict[str, _PlannedRuns]()
     for mechanism in experiment.mechanisms:
-        rate = choose_rate(pilots[mechanism.spelled], experiment.task)
+        pilots = _collect_pilots(experiment, mechanism, rows)
+        rate = choose_rate(pilots, experiment.task)
         tuned_count = experiment.tuned if bounds.witnesses[mechanism.spelled] is not None else 0
+        tuned_seeds = range(FIRST_TUNED_SEED, FIRST_TUNED_SEED + tuned_count)
         plan[mechanism.spelled] = _PlannedRuns(
+            pilots,
             [experiment.run(mechanism, rate, seed) for seed in experiment.seeds],
-            [
-                experiment.run(mechanism, rate, FIRST_TUNED_SEED + seed, start=NEAR_WITNESS)
-                for seed in range(tuned_count)
-            ],
+            [experiment.run(mechanism, rate, seed, start=NEAR_WITNESS) for seed in tuned_seeds],
         )
     return plan
 
 
-def _collect_runs(
-    pilots: Mapping[str, Pilots], plan: Mapping[str, _PlannedRuns], rows: Mapping[str, StoredRow]
-) -> dict[str, StoredRuns]:
+def _collect_runs(plan: Mapping[str, _PlannedRuns], rows: Mapping[str, StoredRow]) -> dict[str, StoredRuns]:
     return {
         name: StoredRuns(
-            pilots[name], {run.seed: rows[run.id] for run in runs.fresh}, [rows[run.id] for run in runs.tuned]
+            runs.pilots, {run.seed: rows[run.id] for run in runs.fresh}, [rows[run.id] for run in runs.tuned]
         )
         for name, runs in plan.items()
     }

@@ -135,8 +135,8 @@ class Trials:
         self.log, self.seed = log, seed
         self.counts = dict.fromkeys(self.questions, 0)
         self.answers: dict[str, Any] = {}
+        # The reason of every trial in which a mechanism had no answer.
         self.failures: list[str] = []
-        """The reason of every trial in which a mechanism had no answer."""
         # A sampler learns from trials with the same choices, so every question has a study of its own.
         self._studies = {name: create_study() for name in self.questions}
         if log is not None:
