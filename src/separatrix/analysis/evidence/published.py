@@ -53,7 +53,7 @@ class PublishedNumber(Document):
     not_measured: Hidden[str] = ""
     differs: Hidden[str] = ""
     other: Hidden[str] = ""
-    cpu_seconds: float = 0.0
+    cpu_seconds: float = 0
 
 
 def read_printed(digits: str) -> tuple[float, float]:
