@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import elu, relu, scaled_dot_product_attention
 
 from benchmarks._base import Failure, Line, Measurement, at_least, at_most, describe_exit, ratio, require
-from separatrix.analysis.costs.memory import peak_bytes
+from separatrix.analysis.costs.cost import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.features._random import orthogonal
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism

@@ -1,7 +1,7 @@
 """Forward and backward passes: time relative to torch's fused causal softmax, memory in units of one input.
 
 Memory is the largest number of bytes of tensors that are alive at the same time and were made by forward and
-backward (`separatrix.analysis.costs.memory`): the output, its gradient and those of q, k and v are five
+backward (`separatrix.analysis.costs.cost`): the output, its gradient and those of q, k and v are five
 inputs.
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks._base import Measurement, at_most, ratio, require
-from separatrix.analysis.costs.memory import peak_bytes
+from separatrix.analysis.costs.cost import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, _blocks, examples, mechanism_named
 
 BATCH, HEADS, WIDTH = 16, 4, 32

@@ -15,7 +15,7 @@ import pytest
 
 from expectations import run as run_here
 from separatrix.analysis.search import check_findings
-from separatrix.analysis.search.trials import SearchLog
+from separatrix.analysis.search.trials import open_log
 from separatrix.checker import check_file
 from separatrix.core.errors import on_one_line
 from separatrix.core.files import reading as reading_module
@@ -38,7 +38,7 @@ COMMAND = [sys.executable, "-c", "from separatrix.cli import main; main()"]
 READERS: dict[str, Callable[[Path], object]] = {
     "a certificate": check_file,
     "findings": check_findings,
-    "the log of a search": lambda path: SearchLog(path, "softmax over linear"),
+    "the log of a search": lambda path: open_log(path, "softmax over linear").__enter__(),
     "a plan": load_plan,
 }
 EVERY_READER = pytest.mark.parametrize("read", READERS.values(), ids=READERS)

@@ -22,7 +22,7 @@ from separatrix.analysis.choose import task_cells as choose_tasks
 from separatrix.analysis.choose.construction_cells import construction_cell
 from separatrix.analysis.choose.task_cells import task_at, task_cell
 from separatrix.analysis.evidence.conclusions import TrainingWord
-from separatrix.analysis.evidence.protocol import Experiment, build_evidence, compute_bounds
+from separatrix.analysis.evidence.protocol import Experiment, StoredRuns, build_evidence, compute_bounds
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.judgement import (
@@ -212,7 +212,7 @@ def judged_by_learn(task, mechanism, tests):
     """What `learn` says of a mechanism before anything is trained."""
     asked = Experiment(task, (mechanism,), task.default_setting(tests=tests))
     pilots = {Fraction(1, 100): None}
-    return build_evidence(asked, mechanism, compute_bounds(asked), pilots, {}, [], lambda _: ())
+    return build_evidence(asked, mechanism, compute_bounds(asked), StoredRuns(pilots, {}, []), lambda _: ())
 
 
 def test_a_class_that_contains_the_best_rule_is_never_said_to_be_unable():

@@ -191,11 +191,11 @@ def list_published() -> list[Row]:
         {
             "name": number.name,
             "states": number.states,
-            "published": number.value,
+            "published": number.published,
             "source": number.source,
             "measured_by": describe_measurement(number),
             "differs_in": number.other or number.differs or None,
-            "cpu_seconds": number.seconds,
+            "cpu_seconds": number.cpu_seconds,
         }
         for number in PUBLISHED
     ]

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from broken_mechanisms import BROKEN, NystromOffByAThousandth, Raises, Sound
 from separatrix import contract
-from separatrix.contract import CHECKS, RESTS_ON, Broken, Examination, _base, examine, run, sensitivity
+from separatrix.contract import CHECKS, Broken, Examination, _base, examine, run, sensitivity
+from separatrix.contract._base import RESTS_ON
 from separatrix.contract.lattice import SPECIAL_CASES, SpecialCase, check_special_case, list_special_cases
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, examples, mechanism_named
@@ -77,7 +78,7 @@ LONG = {
 """The checks that take longest; `make test-all` runs them."""
 
 
-SHARED = ("_base.py", "calls.py", "inputs.py")
+SHARED = ("_base.py", "calls.py", "comparisons.py", "inputs.py", "trials.py")
 """The files of the contract that hold no checks."""
 
 

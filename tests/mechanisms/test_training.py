@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from separatrix.analysis.costs.memory import peak_bytes
+from separatrix.analysis.costs.cost import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, _blocks, _running_sums, examples, mechanism_named
 from separatrix.mechanisms._recompute import recompute
 from separatrix.mechanisms.features import _base as features_base

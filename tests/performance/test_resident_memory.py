@@ -1,6 +1,6 @@
 """The memory of a whole process: blocks of scores must not leave the heap in pieces too small to use again.
 
-Tensors alone, as `separatrix.analysis.costs.memory` counts them, can be few at any time while the process
+Tensors alone, as `separatrix.analysis.costs.cost` counts them, can be few at any time while the process
 grows.
 """
 

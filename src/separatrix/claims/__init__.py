@@ -10,17 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from separatrix.claims._base import (
-    SECTIONS,
-    Claim,
-    ClaimStatus,
-    Entry,
-    Finding,
-    Ledger,
-    Point,
-    Provenance,
-    count_statuses,
-)
+from separatrix.claims._base import SECTIONS, Claim, ClaimStatus, Entry, Finding, Ledger, Point, count_statuses
 from separatrix.core.errors import one_line
 from separatrix.core.parameters import require_known
 from separatrix.core.registry import modules
@@ -75,7 +65,6 @@ __all__ = [
     "Finding",
     "Ledger",
     "Point",
-    "Provenance",
     "check_claim",
     "claim_named",
     "count_statuses",

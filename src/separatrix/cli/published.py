@@ -46,7 +46,7 @@ def _describe_cost(names: Sequence[str]) -> str:
 
     entries = published_named(list(names))
     # Entries that name the same command share its runs, which are computed once.
-    seconds = {entry.learn: entry.seconds for entry in entries if entry.learn}
+    seconds = {entry.learn: entry.cpu_seconds for entry in entries if entry.learn}
     count = "1 published number" if len(entries) == 1 else f"{len(entries)} published numbers"
     return f"{count}, about {sum(seconds.values()):,} CPU seconds; stored runs take none"
 

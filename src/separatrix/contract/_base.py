@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import torch
 
-from separatrix.contract.calls import record_largest_call, use_random_extras
+from separatrix.contract.calls import LargestCall, record_largest_call, set_within, use_random_extras
 from separatrix.core.errors import describe_failure, describe_failure_briefly, one_line
 from separatrix.core.tensors import memory_kept, one_thread
 from separatrix.mechanisms import Mechanism
@@ -67,15 +67,19 @@ class Examination:
         """Whether no check failed."""
         return not self.failed
 
+    @classmethod
+    def of_uncallable(cls, failed: dict[str, str]) -> Examination:
+        """Return the examination of a mechanism that cannot be called at all: no other check was tried."""
+        root = next(iter(failed))
+        return cls(failed=failed, not_tried={name: root for name in CHECKS if name not in failed})
 
-@contextmanager
-def accept_float32() -> Iterator[None]:
-    """Require only the precision of float32 within the block, also of float64 results."""
-    before = _is_float32_enough.set(True)
-    try:
-        yield
-    finally:
-        _is_float32_enough.reset(before)
+    def after_crash(self, name: str, cause: str) -> Examination:
+        """Return the examination of a mechanism that ended the process in a check: no later check was tried."""
+        crashed = deepcopy(self)  # this one is still being filled in
+        crashed.failed[name] = cause
+        decided = {*self.passed, *crashed.failed, *self.skipped, *self.not_tried}
+        crashed.not_tried.update({later: name for later in CHECKS if later not in decided})
+        return crashed
 
 
 def required_precision() -> torch.dtype:
@@ -145,7 +149,7 @@ def _run_at_its_precision(name: str, mechanism: Mechanism) -> None:
         rests_on_precision = name == PRECISION or PRECISION in find_foundations(name)
         if rests_on_precision or not _computes_in_float32(mechanism):
             raise
-        with accept_float32():
+        with set_within(_is_float32_enough, True):  # the precision of float32 suffices, also of float64 results
             CHECKS[name](mechanism)
 
 
@@ -158,25 +162,6 @@ def _computes_in_float32(mechanism: Mechanism) -> bool:
     except Exception:  # reported by the check in which it was raised
         return False
     return False
-
-
-def examination_after_crash(examination: Examination, name: str, cause: str) -> Examination:
-    """Return the examination of a mechanism that ended the process in a check: no later check was tried."""
-    decided = {*examination.passed, *examination.failed, *examination.skipped, *examination.not_tried, name}
-    return replace(
-        examination,
-        # Copies: the original is still being filled in.
-        passed=[*examination.passed],
-        failed={**examination.failed, name: cause},
-        skipped={**examination.skipped},
-        not_tried={**examination.not_tried, **{later: name for later in CHECKS if later not in decided}},
-    )
-
-
-def examination_of_uncallable(failed: dict[str, str]) -> Examination:
-    """Return the examination of a mechanism that cannot be called at all: no other check was tried."""
-    root = next(iter(failed))
-    return Examination(failed=failed, not_tried={name: root for name in CHECKS if name not in failed})
 
 
 def examine(
@@ -193,7 +178,8 @@ def examine(
     >>> examine(mechanism_named("softmax")).failed
     {}
     """
-    with memory_kept(), record_largest_call() as largest:
+    largest = LargestCall()
+    with memory_kept(), record_largest_call(largest):
         examination = _run_checks(mechanism, tell, on_update)
     return replace(examination, longest=largest.tokens, widest=largest.width)
 

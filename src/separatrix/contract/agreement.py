@@ -10,23 +10,9 @@ from torch import Tensor
 
 from separatrix.contract._base import Skipped, check
 from separatrix.contract.calls import call_definition, call_fast
-from separatrix.contract.inputs import (
-    LENGTHS,
-    LONG_LENGTHS,
-    Tokens,
-    causal_modes,
-    draw_tokens,
-    draw_trial,
-    draw_trials,
-    fit_narrow,
-    fit_shape,
-    largest_size,
-    perturb,
-    refusal_types,
-    require_close,
-    require_definition,
-    rounding_bound,
-)
+from separatrix.contract.comparisons import largest_size, require_close, rounding_bound
+from separatrix.contract.inputs import LENGTHS, LONG_LENGTHS, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
+from separatrix.contract.trials import draw_trial, draw_trials, perturb, refusal_types
 from separatrix.core.errors import one_line
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.mechanisms.custom import CustomMechanism
@@ -72,6 +58,13 @@ def large_logits(mechanism: Mechanism) -> None:
     largest_logit = (q @ k.mT).max().item()
     inputs = (Tokens(q * (size / largest_logit), k, v) for size in LARGE_LOGITS)
     _require_definition_at_own_rounding(mechanism, inputs, "large logits", LARGE_LOGITS_TOLERANCE)
+
+
+def require_definition(mechanism: Mechanism, causal: bool, inputs: Tokens, tolerance: float, case: str) -> None:
+    """Raise Broken unless the fast form agrees with the definition."""
+    reference = call_definition(mechanism, *inputs, causal=causal)
+    message = f"the fast form differs from the definition ({case}, causal={causal})"
+    require_close(call_fast(mechanism, *inputs, causal=causal), reference, tolerance, message)
 
 
 def _require_definition_at_own_rounding(

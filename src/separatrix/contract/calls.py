@@ -6,12 +6,12 @@ extras are equal for all elements of a batch, and for the first tokens whatever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,25 +36,27 @@ class LargestCall:
 _largest_call: ContextVar[LargestCall | None] = ContextVar("largest_call", default=None)
 
 
-@contextmanager
-def record_largest_call() -> Iterator[LargestCall]:
-    """Record the largest sizes with which mechanisms are called within the block."""
-    largest = LargestCall()
-    before = _largest_call.set(largest)
-    try:
-        yield largest
-    finally:
-        _largest_call.reset(before)
+Value = TypeVar("Value")
 
 
 @contextmanager
-def use_random_extras(is_random: bool) -> Iterator[None]:
-    """Call mechanisms with random extras, or with their defaults, within the block."""
-    before = _has_random_extras.set(is_random)
+def set_within(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Give a context variable another value within the block."""
+    before = variable.set(value)
     try:
         yield
     finally:
-        _has_random_extras.reset(before)
+        variable.reset(before)
+
+
+def record_largest_call(largest: LargestCall) -> AbstractContextManager[None]:
+    """Record the largest sizes with which mechanisms are called within the block."""
+    return set_within(_largest_call, largest)
+
+
+def use_random_extras(is_random: bool) -> AbstractContextManager[None]:
+    """Call mechanisms with random extras, or with their defaults, within the block."""
+    return set_within(_has_random_extras, is_random)
 
 
 def has_random_extras() -> bool:
@@ -90,6 +92,12 @@ def call_definition(
 ) -> Tensor:
     """Call the definition."""
     return mechanism.definition(q, k, v, counts, causal, **make_extras(mechanism, q, k, v))
+
+
+def bind_fast(mechanism: Mechanism, causal: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Return the fast form as a function of q, k and v alone."""
+    # A lambda would be one more frame of ours in each call of a user's function.
+    return partial(call_fast, mechanism, causal=causal)
 
 
 FORMS = {"fast form": call_fast, "definition": call_definition}

@@ -9,20 +9,9 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, call_fast
-from separatrix.contract.inputs import (
-    LENGTH,
-    Tokens,
-    causal_modes,
-    draw_tokens,
-    draw_trial,
-    fit_narrow,
-    fit_shape,
-    largest_size,
-    locate_largest,
-    require_close,
-    require_finite,
-    rounding_bound,
-)
+from separatrix.contract.comparisons import largest_size, locate_largest, require_close, require_finite, rounding_bound
+from separatrix.contract.inputs import LENGTH, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
+from separatrix.contract.trials import draw_trial
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
@@ -171,9 +160,7 @@ def _require_causal(
             try:
                 require_close(actual[i : i + 1], reference[i : i + 1], tolerance, change)
             except Broken as fault:
-                if len(letters) == 1:
-                    raise type(fault)(f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}") from None
-                for letter in letters:  # name the first input that suffices
+                for letter in letters if len(letters) > 1 else ():  # name the first input that suffices
                     _require_causal(mechanism, inputs, before, (cut,), tolerance, letter)
                 raise type(fault)(f"not causal: {_explain_leak(mechanism, inputs, tolerance)}; {fault}") from None
 

@@ -8,7 +8,9 @@ import torch
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, call_definition, call_fast
-from separatrix.contract.inputs import Tokens, causal_modes, draw_tokens, draw_trial, fit_shape, require_close
+from separatrix.contract.comparisons import require_close
+from separatrix.contract.inputs import Tokens, causal_modes, draw_tokens, fit_shape
+from separatrix.contract.trials import draw_trial
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism
 

@@ -3,11 +3,16 @@
 A callable has no separate definition that says what long inputs give. But for many mechanisms some changes
 have no effect: keys that get no weight, coordinates of zeros, additional features of values. If a few of them
 have no effect, many must have none either.
+
+And no token, coordinate or feature of a large input is ignored if none of a small input is. An input that has
+an effect has a gradient that is not 0. A mechanism that selects keys gives some of them no weight, but which
+ones depends on the numbers. If the same ones have a gradient of 0 for all numbers, and only in large inputs,
+they are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -15,16 +20,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from separatrix.contract._base import Broken, Skipped, check
+from separatrix.contract.calculus import random_weights
 from separatrix.contract.calls import call_fast
-from separatrix.contract.inputs import (
-    LENGTH,
-    Tokens,
-    causal_modes,
-    draw_tokens,
-    fit_shape,
-    require_close,
-    rounding_bound,
-)
+from separatrix.contract.comparisons import require_close, require_finite, rounding_bound
+from separatrix.contract.inputs import LENGTH, Shape, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
 from separatrix.core.errors import one_line
 from separatrix.mechanisms import Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
@@ -45,8 +44,17 @@ FEW_BEFORE, MANY_BEFORE = (1, 5, 14, 23, 40), (128, 256, 512, 1024, 2048)
 """Numbers of tokens put before the others: powers of 2, where blocks of tokens and strides begin anew."""
 FEW_QUERIES, MANY_QUERIES = (1, 4, LENGTH - 1), (LENGTH + 1, 2 * LENGTH, 70, 130)
 """Fewer queries than the LENGTH keys, and more."""
+FEW_TOKENS, MANY_TOKENS = (LENGTH, 66, 130), (257, 514, 777, 1024, 1101)
+"""Odd and even numbers, at and between those that fill blocks."""
+SMALL_WIDTHS, LARGE_WIDTHS = ((6, 4), (10, 12)), ((96, 130), (128, 96), (130, 128))
+"""Widths of queries and keys, and of values."""
+SEEDS = (1, 2, 3)
+TOKEN_AXIS, COORDINATE_AXIS = -2, -1
+KEY_OR_VALUE = "k and v"
 
 Change = Callable[[Tokens], Tokens]
+Case = tuple[int, Shape]
+"""A number of tokens, and their shape."""
 
 
 @check("normalised", "prefix")
@@ -58,12 +66,10 @@ def more_keys(mechanism: Mechanism) -> None:
     # Only without `causal`: with it, later keys have no effect anyway, which `causality` tests.
     for key in NEUTRAL_KEYS if False in causal_modes(mechanism) else ():
         few = [(length, _add_keys(count, key)) for length, count in FEW_KEYS]
-        if _has_no_effect(mechanism, False, few):
-            usual = _call_usual(mechanism, False)
-            for count in MANY_KEYS:
-                message = f"{count} additional keys of {key:g} with values of 0 change results, a few do not"
-                message = f"{message}; if that is intended, declare length_free = False"
-                _require_no_effect(mechanism, usual, _add_keys(count, key), message)
+        fault = f"additional keys of {key:g} with values of 0 change results, a few do not"
+        fault = f"{fault}; if that is intended, declare length_free = False"
+        many = {f"{count} {fault}": _add_keys(count, key) for count in MANY_KEYS}
+        if _have_no_effect(mechanism, False, few, many):
             return
     raise Skipped("no keys are known that have no effect on it")
 
@@ -76,12 +82,9 @@ def later_places(mechanism: Mechanism) -> None:
         raise Skipped("it has no causal form")
     for key in NEUTRAL_KEYS:
         few = [(LENGTH, _add_keys(count, key, is_before=True)) for count in FEW_BEFORE]
-        if _has_no_effect(mechanism, True, few, is_before=True):
-            usual = _call_usual(mechanism, True)
-            for count in MANY_BEFORE:
-                message = f"{count} earlier tokens with keys {key:g} and values 0 change results, a few do not"
-                change = _add_keys(count, key, is_before=True)
-                _require_no_effect(mechanism, usual, change, message, is_before=True)
+        fault = f"earlier tokens with keys {key:g} and values 0 change results, a few do not"
+        many = {f"{count} {fault}": _add_keys(count, key, is_before=True) for count in MANY_BEFORE}
+        if _have_no_effect(mechanism, True, few, many, is_before=True):
             return
     raise Skipped("earlier tokens always have an effect on it")
 
@@ -129,14 +132,12 @@ def more_coordinates(mechanism: Mechanism) -> None:
         for is_scaled in (False, True):
             for is_before in (False, True):
                 few = [(LENGTH, _add_coordinates(n, is_scaled, is_before)) for n in FEW_COORDINATES]
-                if not _has_no_effect(mechanism, causal, few):
+                fault = f"additional coordinates of 0 {'before the others ' if is_before else ''}change results"
+                fault = f"{fault}, a few do not (causal={causal})"
+                many = {f"{n} {fault}": _add_coordinates(n, is_scaled, is_before) for n in MANY_COORDINATES}
+                if not _have_no_effect(mechanism, causal, few, many):
                     break
-                is_tested, usual = True, _call_usual(mechanism, causal)
-                for count in MANY_COORDINATES:
-                    message = f"{count} additional coordinates of 0 {'before the others ' if is_before else ''}"
-                    message = f"{message}change results, a few do not (causal={causal})"
-                    change = _add_coordinates(count, is_scaled, is_before)
-                    _require_no_effect(mechanism, usual, change, message)
+                is_tested = True
             if is_tested:
                 break
     if not is_tested:
@@ -151,16 +152,17 @@ def more_features(mechanism: Mechanism) -> None:
         raise Skipped(f"it accepts only values of {mechanism.fixed_features} features")
     is_tested = False
     for causal in causal_modes(mechanism):
-        if not _has_no_effect(mechanism, causal, [(LENGTH, _add_features(n)) for n in FEW_FEATURES]):
+        few = [(LENGTH, _add_features(count)) for count in FEW_FEATURES]
+        fault = f"additional features of values change others, a few do not (causal={causal})"
+        many = {f"{count} {fault}": _add_features(count) for count in MANY_FEATURES}
+        if not _have_no_effect(mechanism, causal, few, many):
             continue
-        is_tested, usual = True, _call_usual(mechanism, causal)
+        is_tested = True
         # The features may also be put before the others, unless their position has an effect.
-        is_position_free = all(_find_effect_of_position(mechanism, causal, n) is None for n in FEW_FEATURES)
-        for count in MANY_FEATURES:
-            message = f"{count} additional features of values change others, a few do not (causal={causal})"
-            _require_no_effect(mechanism, usual, _add_features(count), message)
-            if is_position_free and (fault := _find_effect_of_position(mechanism, causal, count)):
-                raise fault
+        if all(_find_effect_of_position(mechanism, causal, count) is None for count in FEW_FEATURES):
+            for count in MANY_FEATURES:
+                if effect := _find_effect_of_position(mechanism, causal, count):
+                    raise effect
     if not is_tested:
         raise Skipped("features of values depend on each other in it")
 
@@ -256,15 +258,25 @@ def _call_usual(mechanism: Mechanism, causal: bool, length: int = LENGTH) -> _Us
         return _Usual(inputs, call_fast(mechanism, *inputs, causal=causal), causal)
 
 
-def _has_no_effect(
-    mechanism: Mechanism, causal: bool, changes: Iterable[tuple[int, Change]], is_before: bool = False
+def _have_no_effect(
+    mechanism: Mechanism,
+    causal: bool,
+    few: Iterable[tuple[int, Change]],
+    many: Mapping[str, Change],
+    is_before: bool = False,
 ) -> bool:
-    """Return whether changes of this many tokens leave their results as they are."""
+    """Return whether the first changes, each of this many tokens, leave results as they are.
+
+    Raise Broken, with the message of the change, if they do and one of the others does not.
+    """
     try:
-        for length, change in changes:
+        for length, change in few:
             _require_no_effect(mechanism, _call_usual(mechanism, causal, length), change, "", is_before)
     except Exception:  # a user's mechanism may refuse the changed tokens in any way
         return False
+    usual = _call_usual(mechanism, causal)
+    for message, change in many.items():
+        _require_no_effect(mechanism, usual, change, message, is_before)
     return True
 
 
@@ -279,3 +291,79 @@ def _require_no_effect(
     if out.shape != usual.out.shape:
         raise Broken(message)
     require_close(out, usual.out, rounding_bound(torch.float64), message)
+
+
+@check("gradient_of_long_inputs", "more_keys", "more_coordinates", "more_features", "later_places")
+def nothing_dropped(mechanism: Mechanism) -> None:
+    """Every token, coordinate and feature of large inputs has an effect, if each of small ones has."""
+    skip_unless_custom(mechanism)
+    is_tested, narrow = False, fit_narrow(mechanism)
+    for causal in causal_modes(mechanism):
+        if mechanism.length_free:
+            small = [(length, narrow) for length in FEW_TOKENS]
+            large = [(length, narrow) for length in MANY_TOKENS]
+            is_tested |= _require_effects(mechanism, causal, TOKEN_AXIS, small, large)
+        if mechanism.fixed_width is None and mechanism.fixed_features is None:
+            small = [(LENGTH, fit_shape(mechanism, 1, 1, *widths)) for widths in SMALL_WIDTHS]
+            large = [(LENGTH, fit_shape(mechanism, 1, 1, *widths)) for widths in LARGE_WIDTHS]
+            is_tested |= _require_effects(mechanism, causal, COORDINATE_AXIS, small, large)
+    if not is_tested:
+        raise Skipped("parts of small inputs have no effect either")
+
+
+def _require_effects(
+    mechanism: Mechanism, causal: bool, axis: int, small: Iterable[Case], large: Iterable[Case]
+) -> bool:
+    """Return whether all parts of small inputs have an effect; raise Broken if those of large ones do not."""
+    effects = [_find_effects(mechanism, causal, axis, *case) for case in small]
+    letters = [letter for letter in effects[0] if all(bool(effect[letter].all()) for effect in effects)]
+    for case in large if letters else ():
+        effect = _find_effects(mechanism, causal, axis, *case)
+        for letter in letters:
+            if not bool(effect[letter].all()):
+                _require_dependence_on_numbers(mechanism, causal, axis, case, letter, effect[letter])
+    return bool(letters)
+
+
+def _find_effects(
+    mechanism: Mechanism, causal: bool, axis: int, length: int, shape: Shape, seed: int = SEEDS[0]
+) -> dict[str, Tensor]:
+    """Return which positions along an axis of q, of k and of v have an effect on the results.
+
+    A token has one by its key or by its value: if a query sees a single key, its weight is 1 for any key.
+    """
+    inputs = draw_tokens(length, shape=shape, seed=seed).map(torch.Tensor.requires_grad_)
+    out = call_fast(mechanism, *inputs, causal=causal)
+    if not out.requires_grad:
+        raise Skipped("no gradient reaches q, k or v")
+    total = (out * random_weights(out)).sum()
+    gradients = torch.autograd.grad(total, inputs, allow_unused=True, materialize_grads=True)
+    effects = {}
+    for letter, gradient in zip("qkv", gradients, strict=True):
+        require_finite(gradient, f"the gradient of {letter} ({length} tokens, causal={causal})")
+        largest = gradient.abs().movedim(axis, 0).flatten(1).amax(1)
+        effects[letter] = largest > rounding_bound(gradient.dtype) * largest.max()
+    return {KEY_OR_VALUE: effects["k"] | effects["v"]} if axis == TOKEN_AXIS else effects
+
+
+def _require_dependence_on_numbers(
+    mechanism: Mechanism, causal: bool, axis: int, case: Case, letter: str, effect: Tensor
+) -> None:
+    """Raise Broken if the same positions have no effect for other random numbers as well."""
+    effects = (_find_effects(mechanism, causal, axis, *case, seed)[letter] for seed in SEEDS[1:])
+    if not all(torch.equal(other, effect) for other in effects):
+        return
+    length, shape = case
+    ignored = (~effect).nonzero()[:, 0].tolist()
+    more = f", and neither have {len(ignored) - 1} more" if len(ignored) > 1 else ""
+    if axis == TOKEN_AXIS:
+        raise Broken(
+            f"token {ignored[0]} of {length} has no effect on any result, for any {KEY_OR_VALUE}{more}; "
+            f"of fewer tokens, each has one (causal={causal}); "
+            "if that is intended, declare length_free = False"
+        )
+    noun, width = ("feature", shape[3]) if letter == "v" else ("coordinate", shape[2])
+    raise Broken(
+        f"{noun} {ignored[0]} of {width} of {letter} has no effect on any result{more}; "
+        f"of narrower tokens, each has one (causal={causal})"
+    )

@@ -9,7 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from separatrix.contract.inputs import LENGTH, Tokens, draw_tokens, require_close
+from separatrix.contract.comparisons import require_close
+from separatrix.contract.inputs import LENGTH, Tokens, draw_tokens
 from separatrix.mechanisms import mechanism_named
 
 ALL = LENGTH

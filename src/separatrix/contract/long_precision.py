@@ -13,23 +13,10 @@ from torch import Tensor
 from separatrix.contract._base import Skipped, check
 from separatrix.contract.calculus import gradients
 from separatrix.contract.calls import call_fast
-from separatrix.contract.inputs import (
-    LONG_LENGTHS,
-    Shape,
-    Tokens,
-    causal_modes,
-    draw_calmest,
-    draw_trial,
-    dtype_name,
-    fit_narrow,
-    fit_shape,
-    largest_size,
-    perturb,
-    require_finite,
-    rounding_bound,
-    supported_narrow_formats,
-)
+from separatrix.contract.comparisons import largest_size, require_finite, rounding_bound
+from separatrix.contract.inputs import LONG_LENGTHS, Shape, Tokens, causal_modes, fit_narrow, fit_shape
 from separatrix.contract.precision import require_close_without_ties, require_unbiased
+from separatrix.contract.trials import draw_calmest, draw_trial, dtype_name, perturb, supported_narrow_formats
 from separatrix.mechanisms import Mechanism
 
 LENGTHS = (1024, 2500)

@@ -17,20 +17,9 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, call_fast, has_random_extras
-from separatrix.contract.inputs import (
-    LENGTH,
-    Tokens,
-    causal_modes,
-    draw_tokens,
-    draw_trial,
-    find_refused_formats,
-    fit_narrow,
-    fit_shape,
-    require_close,
-    require_finite,
-    rounding_bound,
-    supported_narrow_formats,
-)
+from separatrix.contract.comparisons import require_close, require_finite, rounding_bound
+from separatrix.contract.inputs import LENGTH, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
+from separatrix.contract.trials import draw_trial, find_refused_formats, supported_narrow_formats
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.mechanisms.custom import CustomMechanism
 
@@ -266,10 +255,9 @@ def _largest_logit(inputs: Tokens) -> float:
 def _require_finite_results(
     mechanism: Mechanism, cases: dict[str, Tokens], dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32)
 ) -> None:
-    for causal, dtype in product(causal_modes(mechanism), dtypes):
-        for case, inputs in cases.items():
-            out = call_fast(mechanism, *inputs.to(dtype), causal=causal)
-            require_finite(out, f"{case} ({dtype}, causal={causal})")
+    for causal, dtype, (case, inputs) in product(causal_modes(mechanism), dtypes, cases.items()):
+        out = call_fast(mechanism, *inputs.to(dtype), causal=causal)
+        require_finite(out, f"{case} ({dtype}, causal={causal})")
 
 
 def _has_positive_kernel(mechanism: Mechanism) -> bool:

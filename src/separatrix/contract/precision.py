@@ -11,23 +11,9 @@ from torch import Tensor
 from separatrix.contract._base import Broken, NotFinite, Skipped, check
 from separatrix.contract.calculus import WIDE, draw_for_gradients, gradients, weights_without_ties
 from separatrix.contract.calls import call_definition, call_fast
-from separatrix.contract.inputs import (
-    HEADS,
-    LENGTH,
-    LENGTHS,
-    Tokens,
-    causal_modes,
-    draw_tokens,
-    draw_trial,
-    draw_trials,
-    dtype_name,
-    fit_shape,
-    largest_size,
-    perturb,
-    require_close,
-    rounding_bound,
-    supported_narrow_formats,
-)
+from separatrix.contract.comparisons import largest_size, require_close, rounding_bound
+from separatrix.contract.inputs import HEADS, LENGTH, LENGTHS, Tokens, causal_modes, draw_tokens, fit_shape
+from separatrix.contract.trials import draw_trial, draw_trials, dtype_name, perturb, supported_narrow_formats
 from separatrix.mechanisms import Mechanism
 
 MAX_BIAS = {torch.bfloat16: 0.5, torch.float16: 2.0}
@@ -243,7 +229,7 @@ def gradient_in_bfloat16(mechanism: Mechanism) -> None:
     usual, wide_shape = fit_shape(mechanism), fit_shape(mechanism, 1, 1, *WIDE)
     cases = ((LENGTH, usual), (66, usual), (260, usual), (LENGTH, wide_shape))
     for causal, (length, shape) in product(causal_modes(mechanism), cases):
-        narrow, wide, _ = draw_for_gradients(mechanism, causal, length, shape, torch.bfloat16)
+        narrow, wide = draw_for_gradients(mechanism, causal, length, shape, torch.bfloat16)
         tolerance = rounding_bound(torch.bfloat16, slack=4)
         weights = weights_without_ties(mechanism, causal, narrow, wide, tolerance)
         references = gradients(mechanism, causal, wide, weights)

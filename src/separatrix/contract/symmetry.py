@@ -6,17 +6,9 @@ import torch
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import call_fast
-from separatrix.contract.inputs import (
-    BATCH,
-    HEADS,
-    LENGTH,
-    Tokens,
-    causal_modes,
-    draw_trial,
-    fit_narrow,
-    fit_shape,
-    require_close,
-)
+from separatrix.contract.comparisons import require_close
+from separatrix.contract.inputs import BATCH, HEADS, LENGTH, Tokens, causal_modes, fit_narrow, fit_shape
+from separatrix.contract.trials import draw_trial
 from separatrix.mechanisms import Causality, Mechanism
 
 COUNTS = (4, 7, LENGTH, 16)

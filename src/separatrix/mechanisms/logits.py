@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
-from typing import Any
 
+from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.tensors import Tensor, functional, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._positions import Causality
@@ -40,32 +40,28 @@ View = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class LogitScale:
+class LogitScale(Document):
     """The factor by which logits are more or less than <q, k>."""
 
     factor: float
-    """At `width`."""
+    """The factor at `width`."""
     width: int
-    law: str
+    law: Hidden[str]
     """How the factor depends on the width: "sqrt" and "width" divide by it, else CONSTANT or OTHER."""
-    remainder: float | None = 1.0
+    remainder: Hidden[float | None] = 1.0
     """The factor that is left once `undone_by` is applied; None if it depends on the number of tokens."""
 
-    @property
+    @shown
+    def by_width(self) -> bool:
+        """Whether the factor depends on the width."""
+        return self.law != CONSTANT
+
+    @shown
     def undone_by(self) -> str | None:
-        """The scale that undoes it; None if the same one does not at every width."""
+        """The value of --scale that undoes it; None if none does at every width."""
         if self.law == OTHER:
             return None
         return self.law if self.law in WIDTH_FACTORS else f"{1 / self.factor:.6g}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the document of `assess --json`."""
-        return {
-            "factor": self.factor,
-            "width": self.width,
-            "by_width": self.law != CONSTANT,
-            "undone_by": self.undone_by,
-        }
 
     @property
     def what(self) -> str:

@@ -353,7 +353,7 @@ WRONG = {
     "n=1": "n=1 is out of range",
     "n=9 dtype=int8": "dtype=int8 is not a number format; there are: bfloat16 (bf16)",
     "n=9 memory=2": "memory=2 has no unit; write for example memory=2GiB",
-    "n=9 memory=2XB": "has an unknown unit",
+    "n=9 memory=2XB": "memory=2XB is not a size",
     "n=9 memory=much": "memory=much is not a size",
     "n=9 memory=0B": "memory=0B is out of range",
     "n=9 layers=0": "layers=0 is out of range",

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 from torch._subclasses import FakeTensor
 
-from separatrix.analysis.costs.cost import bench, count_operations, find_disagreement, measure
+from separatrix.analysis.costs.cost import bench, count_operations, find_disagreement, measure, peak_bytes
 from separatrix.analysis.costs.curves import Bench, CostCurve, Disagreement, compare_with_softmax
-from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.costs.state import decoding_state
 from separatrix.analysis.laws.costs import cost_law
 from separatrix.core.parameters import UsageError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from separatrix.analysis.costs.cost import count_operations
-from separatrix.analysis.costs.state import decoding_state
+from separatrix.analysis.costs.cost import count_operations, decoding_state
 from separatrix.analysis.laws.costs import counted_lengths, fit_operations, operations_law
 from separatrix.mechanisms import Causality, examples, mechanism_named
 from separatrix.mechanisms.decoding import CACHE, STATE, WINDOW

@@ -18,7 +18,7 @@ from separatrix.analysis.evidence.estimates import (
     seeds_to_resolve,
     sign_flip_p,
 )
-from separatrix.analysis.evidence.training_result import rates_near_best
+from separatrix.analysis.evidence.protocol import rates_near_best
 from separatrix.training.tasks import ProvedCeiling
 
 PROVED = ProvedCeiling(0.62, "one linear layer", "by hand")

@@ -18,6 +18,7 @@ from documents import require_document
 from separatrix.analysis.evidence import reproductions as ledger
 from separatrix.analysis.evidence import runs
 from separatrix.analysis.evidence.exact_statements import gradient_step_difference, householder_factors
+from separatrix.analysis.evidence.experiments import read_command
 from separatrix.analysis.evidence.published import (
     FIGURE_ACCURACY,
     PUBLISHED,
@@ -77,24 +78,24 @@ def test_every_entry_can_be_read_and_says_what_it_is() -> None:
     for each in PUBLISHED:
         assert each.source.startswith("arXiv")
         if each.learn:
-            asked = ledger._read(each.learn, {}, 6, 1)
+            asked = read_command(each.learn)
             assert len(asked.mechanisms) == 1
-            assert each.seconds
+            assert each.cpu_seconds
             assert each.length is None or each.length in asked.task.further_tasks()
-        assert each.value is not None or each.not_measured
+        assert each.published is not None or each.not_measured
 
 
 def test_no_entry_has_a_tolerance_of_our_own() -> None:
     """A published number may be off by half of its last printed digit, or as a figure is read: no more."""
     for each in PUBLISHED:
-        if each.value is None:
+        if each.published is None:
             continue
         if "figure" in each.source and each.learn and each.learn.startswith("loc"):
             assert each.accuracy == FIGURE_ACCURACY
             continue
         digits = len(f"{each.accuracy:g}".partition(".")[2]) - 1 if each.accuracy else 0
         assert each.accuracy in (0, 0.5 * 10**-digits)
-        assert each.accuracy == 0 or each.value == round(each.value, digits)
+        assert each.accuracy == 0 or each.published == round(each.published, digits)
 
 
 def documented() -> dict[str, tuple[str, str, str]]:
@@ -106,7 +107,7 @@ def documented() -> dict[str, tuple[str, str, str]]:
 @pytest.mark.parametrize("each", PUBLISHED, ids=lambda each: each.name)
 def test_the_documented_verdict_is_the_rule_applied_to_the_documented_numbers(each: PublishedNumber) -> None:
     published, shown, verdict = documented()[each.name]
-    assert published == number_text(each.value)
+    assert published == number_text(each.published)
     numbers = [float(x) for x in re.findall(r"-?[\d.]+(?:e-\d+)?", shown)]
     ours = OurNumber(numbers[0], (numbers[1], numbers[2]) if numbers[1:] else None) if numbers else None
     assert judge_agreement(each, ours)[0].value == verdict

@@ -17,8 +17,9 @@ from separatrix.analysis.cards.construction_result import (
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.costs.cost import measure_cost
 from separatrix.analysis.costs.curves import CostCurve, Disagreement
-from separatrix.contract import Broken, Examination, examination_after_crash, examination_of_uncallable, examine
-from separatrix.contract.inputs import causal_modes, draw_tokens, fit_shape, require_finite
+from separatrix.contract import Broken, Examination, examine
+from separatrix.contract.comparisons import require_finite
+from separatrix.contract.inputs import causal_modes, draw_tokens, fit_shape
 from separatrix.core.errors import describe_failure, one_line
 from separatrix.core.parameters import listed_mechanisms
 from separatrix.mechanisms import Mechanism, Softmax
@@ -66,43 +67,13 @@ def assess(
     """
     subject = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
     rivals = [mechanism_from(name) for name in listed_mechanisms(against)]
-    tell(f"{subject.spelled}: contract")
-    pending = Disagreement(subject.spelled, UNFINISHED)
-    empty = Card(Calling(subject), Examination(), pending, pending, quick=quick, finished=False)
-    on_crash(lambda cause: replace(empty, contract=examination_of_uncallable({"form": cause})))
-    failure = find_call_failure(subject)
-    calling = Calling(subject) if failure else calling_of(subject)
-
-    def before_check(name: str, examination: Examination) -> None:
-        on_crash(
-            lambda cause: replace(empty, calling=calling, contract=examination_after_crash(examination, name, cause))
-        )
-
-    contract = examination_of_uncallable(failure) if failure else _examine(subject, tell, before_check)
-    if failure or quick:
-        reason = NOT_CALLABLE if failure else "only the contract was requested"
-        pending = Disagreement(subject.spelled, reason)
-    card = Card(calling, contract, pending, pending, quick=quick, finished=bool(failure or quick))
-    on_update(card)
-    if card.finished:
-        return card
-    steps = _Steps(tell, on_update, on_crash)
-    card = steps.complete(card)
-    for rival in rivals:
+    card = _Assessment(tell, on_update, on_crash).build_card(subject, quick=quick)
+    for rival in rivals if card.constructions else ():
         on_update(replace(card, finished=False))
         on_crash(partial(_crashed_beside, card, rival))
-        card = replace(card, against=(*card.against, _card_to_compare(rival, card.softmax_cost, tell)))
+        rival_card = _Assessment(tell).build_card(rival, card.softmax_cost)
+        card = replace(card, against=(*card.against, rival_card))
     return card
-
-
-def _card_to_compare(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: Tell) -> Card:
-    """Return the card of a mechanism that another one is compared with."""
-    if failure := find_call_failure(mechanism):
-        not_timed = Disagreement(mechanism.spelled, NOT_CALLABLE)
-        return Card(Calling(mechanism), examination_of_uncallable(failure), not_timed, softmax_cost)
-    pending = Disagreement(mechanism.spelled, UNFINISHED)
-    card = Card(calling_of(mechanism), _examine(mechanism, tell), pending, softmax_cost)
-    return _Steps(tell, softmax_cost=softmax_cost).complete(card)
 
 
 def _crashed_beside(card: Card, mechanism: Mechanism, cause: str) -> Card:
@@ -112,22 +83,45 @@ def _crashed_beside(card: Card, mechanism: Mechanism, cause: str) -> Card:
     return replace(card, against=(*card.against, other_card), finished=False)
 
 
-def _examine(
-    mechanism: Mechanism, tell: Tell, before_check: Callable[[str, Examination], None] = lambda *_: None
-) -> Examination:
-    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"), before_check)
-
-
-@dataclass
-class _Steps:
-    """The steps of a card after the contract, with the functions that hear of them."""
+@dataclass(frozen=True)
+class _Assessment:
+    """The steps of a card, with the functions that hear of them."""
 
     tell: Tell
     on_update: OnUpdate = lambda _: None
     on_crash: OnCrash = lambda _: None
-    softmax_cost: CostCurve | Disagreement | None = None
 
-    def complete(self, card: Card) -> Card:
+    def build_card(
+        self, mechanism: Mechanism, softmax_cost: CostCurve | Disagreement | None = None, quick: bool = False
+    ) -> Card:
+        """Return the card of one mechanism; softmax is measured unless its cost is given."""
+        name = mechanism.spelled
+        self.tell(f"{name}: contract")
+        pending = Disagreement(name, UNFINISHED)
+        empty = Card(Calling(mechanism), Examination(), pending, softmax_cost or pending, quick=quick, finished=False)
+        self.on_crash(lambda cause: replace(empty, contract=Examination.of_uncallable({"form": cause})))
+        if failure := find_call_failure(mechanism):
+            cost = Disagreement(name, NOT_CALLABLE)
+            card = replace(empty, contract=Examination.of_uncallable(failure), cost=cost, finished=True)
+        else:
+            card = self._examine(replace(empty, calling=calling_of(mechanism)))
+        self.on_update(card)
+        return card if card.finished else self._complete(card, softmax_cost)
+
+    def _examine(self, card: Card) -> Card:
+        """Return the card with the contract, finished if nothing else was requested."""
+
+        def before_check(check: str, examination: Examination) -> None:
+            self.on_crash(lambda cause: replace(card, contract=examination.after_crash(check, cause)))
+
+        name = card.mechanism.spelled
+        contract = examine(card.mechanism, lambda check: self.tell(f"{name}: contract, {check}"), before_check)
+        if not card.quick:
+            return replace(card, contract=contract)
+        unmeasured = Disagreement(name, "only the contract was requested")
+        return replace(card, contract=contract, cost=unmeasured, softmax_cost=unmeasured, finished=True)
+
+    def _complete(self, card: Card, softmax_cost: CostCurve | Disagreement | None) -> Card:
         """Return the card with everything that comes after the contract."""
         mechanism, scale = card.mechanism, card.calling.scale
         for name, point in reference_points().items():
@@ -145,7 +139,6 @@ class _Steps:
             mechanism_without_scale = called_with(mechanism, {"scale": scale.undone_by})
             card = replace(card, unscaled_neighbours=tuple(find_neighbours(mechanism_without_scale)))
         self.on_update(card)
-        softmax_cost = self.softmax_cost
         if softmax_cost is None:
             self.tell("softmax: cost")
             softmax_cost = measure_cost(Softmax())

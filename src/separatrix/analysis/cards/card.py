@@ -18,6 +18,7 @@ from separatrix.core.documents import Document, Hidden, keys_of, shown, shown_as
 from separatrix.core.result import Result, Row
 from separatrix.mechanisms import Causality, Mechanism, mechanism_named
 from separatrix.mechanisms.calling import UNKNOWN_SCALE, Calling
+from separatrix.mechanisms.logits import LogitScale
 
 if TYPE_CHECKING:
     # Imported for type checkers only: costs and the contract load torch, and the explorer imports this
@@ -59,23 +60,10 @@ class ContractResult(Document):
 
 
 @dataclass(frozen=True)
-class HiddenScale(Document):
-    """A scale of the logits that a mechanism applies by itself."""
-
-    factor: float
-    """The factor at `width`."""
-    width: int
-    by_width: bool
-    """Whether the factor depends on the width."""
-    undone_by: str | None
-    """The value of --scale that undoes it; None where none does at every width."""
-
-
-@dataclass(frozen=True)
 class CallingNotes(Document):
     """Notes on the way a mechanism is called."""
 
-    logit_scale: HiddenScale | None
+    logit_scale: LogitScale | None
     logit_scale_known: bool
     """Whether the scale could be measured, or does not matter."""
     verdicts_with_scale_sqrt: Mapping[str, str] | None
@@ -133,8 +121,7 @@ class Card(Result):
     def calling_notes(self) -> CallingNotes:
         """Notes on the way the mechanism is called."""
         calling = self.calling
-        scale = None if calling.scale is None else HiddenScale(**calling.scale.as_json())
-        return CallingNotes(scale, calling.scale_known, self.changed_by_scale, calling.notes)
+        return CallingNotes(calling.scale, calling.scale_known, self.changed_by_scale, calling.notes)
 
     @shown
     def reading(self) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self
 
 from separatrix.analysis.cards.blindness import Blindness, find_blindness
-from separatrix.analysis.cards.outcomes import describe_missing_result, solve_until_decided
+from separatrix.analysis.cards.outcomes import ShortVerdict, describe_missing_result, solve_until_decided
 from separatrix.analysis.laws import Law, scaling
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS, Construction
@@ -70,16 +70,11 @@ class MarginGrowth(Document):
 
 
 @dataclass(frozen=True)
-class PointVerdict(Document):
+class PointVerdict(ShortVerdict):
     """A verdict at the reference point of a construction, in short."""
 
     construction: str
     parameters: Mapping[str, int | str]
-    engine: str
-    evidence: str
-    verdict: Word
-    distinguish: float
-    interval: tuple[float, float]
     margin: float
     bits: float
     kind: EvidenceWord
@@ -153,10 +148,8 @@ def compute_result(name: str, point: Construction, mechanism: Mechanism) -> Cons
         is_broken = not isinstance(error, SeparatrixError)
         return NoConstructionResult(name, describe_missing_result(error), is_broken)
     outcome = verdict.outcome
-    summary = PointVerdict(
-        *(point.name, verdict.parameters, outcome.engine, outcome.evidence, verdict.word),
-        *(outcome.distinguish, outcome.interval, outcome.margin, outcome.bits, evidence_kind(outcome)),
-    )
+    place, numbers = (point.name, verdict.parameters), (outcome.margin, outcome.bits)
+    summary = PointVerdict.of(outcome, point.m, *place, *numbers, evidence_kind(outcome))
     return ConstructionResult(name, verdict, summary, growth, blindness)
 
 

@@ -13,13 +13,7 @@ from separatrix.analysis.cards.label_difference import (
     describe_weight,
     measure_difference,
 )
-from separatrix.analysis.cards.neuron_readings import (
-    MAX_QUERY_KINDS,
-    NeuronReadings,
-    SignDraw,
-    find_query_kinds,
-    read_neurons,
-)
+from separatrix.analysis.cards.neuron_readings import NeuronReadings, SignDraw, find_query_kinds, read_neurons
 from separatrix.analysis.cards.token_rows import (
     LABELS,
     TokenLayout,
@@ -226,7 +220,7 @@ def illustrate_at(
 
 def _draw(construction: Construction, mechanisms: Iterable[Mechanism], seed: int = SEED) -> Illustration:
     signs, layouts = SignDraw(construction, seed), lay_out_tokens(construction)
-    table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)[:MAX_QUERY_KINDS]
+    table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)
     pictures: dict[str, tuple[Mechanism, MechanismPicture]] = {}
     refusals: dict[str, RefusedPicture] = {}
     for mechanism in mechanisms:

@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.analysis.cards.neuron_readings import NeuronReadings
+from separatrix.analysis.cards.outcomes import ShortVerdict
 from separatrix.constructions import Construction
 from separatrix.core.documents import Document, Hidden
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES, bit_of_difference
 from separatrix.core.numbers.spelling import for_people, whole_for_people
-from separatrix.exact.engines import STRENGTH, EngineRefusal, Outcome, strongest
+from separatrix.exact.engines import STRENGTH, EngineRefusal, strongest
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.outputs._base import Ends
 from separatrix.exact.outputs.attention import float_margin
 from separatrix.exact.outputs.proved import proved_outputs
-from separatrix.exact.verdicts import DELTA
 from separatrix.exact.verdicts.lost_formats import lost_at
 from separatrix.exact.verdicts.rounded_outputs import same_number
 from separatrix.exact.verdicts.verdict import chance_of
-from separatrix.exact.verdicts.words import Word, word_for
 from separatrix.mechanisms import Mechanism
 
 MIN_DECIMAL_SHARE = 0.01
@@ -32,14 +31,9 @@ MIN_DECIMAL_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class Chance(Document):
+class Chance(ShortVerdict):
     """P(tells apart) over all signs of the reader, as `verdict` computes it without sampling."""
 
-    verdict: Word
-    distinguish: float
-    interval: tuple[float, float]
-    engine: str
-    evidence: str
     said: str
     """P as text."""
 
@@ -113,18 +107,13 @@ def measure_difference(
     # Bits are counted from the first 1 bit of the larger reading.
     size = max(abs(v0), abs(v1))
     return LabelDifference(
-        None if outcome is None else _chance(outcome, construction.m),
+        None if outcome is None else Chance.of(outcome, construction.m, chance_of(outcome)),
         refusal,
         is_equal,
         significant_bits(v1, margin),
         bit_of_difference(size * unit, margin * unit) if margin else None,
         dict.fromkeys(SIGNIFICANT_BITS, True) if is_equal else _equal_in(construction, mechanism, probes),
     )
-
-
-def _chance(outcome: Outcome, m: int) -> Chance:
-    numbers = (outcome.distinguish, outcome.interval, outcome.engine, outcome.evidence)
-    return Chance(word_for(outcome, m, DELTA), *numbers, chance_of(outcome))
 
 
 def _equal_in(construction: Construction, mechanism: Mechanism, probes: tuple[Ends, Ends]) -> Mapping[str, bool | None]:

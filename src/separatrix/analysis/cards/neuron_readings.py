@@ -80,7 +80,7 @@ class SignDraw:
 
 
 def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind]:
-    """Return the runs of queries that are equal in both D0 and D1.
+    """Return the first runs of queries that are equal in both D0 and D1.
 
     If D0 and D1 have different numbers of queries, only the first query of each is shown.
     """
@@ -90,7 +90,7 @@ def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind
     starts, ends = [*run_starts(queries), len(queries[0])], (0, *layout.ends)
     return [
         QueryKind(a, b - 1, format_positions(ends[a] + 1, ends[b]) if layout.is_self_attention else "")
-        for a, b in pairwise(starts)
+        for a, b in pairwise(starts[: MAX_QUERY_KINDS + 1])
     ]
 
 
@@ -98,7 +98,7 @@ def read_neurons(
     construction: Construction, mechanism: Mechanism, layouts: tuple[TokenLayout, TokenLayout], signs: SignDraw
 ) -> tuple[NeuronReadings, NeuronReadings]:
     """Return the readings for D0 and D1, or raise EngineRefusal."""
-    kinds = find_query_kinds(layouts)[:MAX_QUERY_KINDS]
+    kinds = find_query_kinds(layouts)
     d0, d1 = (_read_label(construction, mechanism, layout, kinds, signs) for layout in layouts)
     return d0, d1
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ByteSize, TypeAdapter, ValidationError
 
 from separatrix.core.numbers.formats import TORCH_NAMES
 from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError, limit
 from separatrix.core.parameters.model import nearest
 
-UNITS = {"B": 1} | {
-    f"{letter}{kind}": base**power
-    for power, letter in enumerate("KMGT", 1)
-    for kind, base in (("iB", 1024), ("B", 1000))
-}
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)", re.ASCII)
+_SIZE = TypeAdapter(ByteSize)
 _DTYPES = {**TORCH_NAMES, **{name: name for name in TORCH_NAMES.values()}}
 
 
@@ -41,25 +34,15 @@ def read_memory(value: object) -> int:
     >>> read_memory("2GiB"), read_memory("1.5 kB"), read_memory(4096)
     (2147483648, 1500, 4096)
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        size = Fraction(value)
-    else:
-        text = _SIZE.fullmatch(str(value).strip())
-        if text is None:
-            raise UsageError(f"memory={value} is not a size; write for example memory=2GiB")
-        number, unit = text["number"], text["unit"].lower()
-        if not unit:
-            raise UsageError(f"memory={value} has no unit; write for example memory={value}GiB")
-        sizes = {name.lower(): bytes_ for name, bytes_ in UNITS.items()}
-        if unit not in sizes:
-            likely = [name for name in UNITS if name[:-1].removesuffix("i").lower() == unit]
-            hint = " or ".join(f"memory={number}{name}" for name in likely)
-            hint = f"write {hint}" if likely else f"there are: {', '.join(UNITS)}"
-            raise UsageError(f"memory={value} has an unknown unit; {hint}")
-        size = Fraction(number) * sizes[unit]
+    if isinstance(value, str) and value.strip()[-1:].isdigit():
+        raise UsageError(f"memory={value} has no unit; write for example memory={value}GiB")
+    try:
+        size = int(_SIZE.validate_python(value))
+    except ValidationError:
+        raise UsageError(f"memory={value} is not a size; write for example memory=2GiB or memory=500MB") from None
     if not 1 <= size <= 2**60:
         raise UsageError(f"memory={value} is out of range; it must be 1 B to 2^60 B")
-    return int(size)
+    return size
 
 
 def format_bytes(size: int) -> str:

@@ -11,7 +11,7 @@ from separatrix.analysis.cards.outcomes import MAX_GROUPS
 from separatrix.analysis.choose.budget import Budget, format_bytes
 from separatrix.analysis.choose.construction_cells import BOTH, ChoiceCell, construction_cell, has_length, nearest_point
 from separatrix.analysis.choose.task_cells import task_at, task_cell
-from separatrix.analysis.costs.state import decoding_state
+from separatrix.analysis.costs.cost import decoding_state
 from separatrix.analysis.laws.costs import fit_operations
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.documents import Document, Hidden, shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -17,13 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, compare_with_softmax
-from separatrix.analysis.costs.memory import peak_bytes
-from separatrix.analysis.costs.state import decoding_state
 from separatrix.core.errors import UsageError, describe_failure
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
+from separatrix.mechanisms.decoding import DecodingMemory
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
@@ -83,18 +85,13 @@ def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> 
         return Disagreement(mechanism.spelled, f"it {describe_failure(error)}")
 
 
-def is_measured_causal(mechanism: Mechanism) -> bool:
-    """Whether costs are those of the causal form: always, unless there is none."""
-    return mechanism.causality is not Causality.NEVER
-
-
 @torch.no_grad()
 def find_disagreement(mechanism: Mechanism) -> str | None:
     """Return how the fast form differs from the definition; None if they agree.
 
     The form of a recurrent mechanism that reads tokens in chunks is compared as well.
     """
-    causal = is_measured_causal(mechanism)
+    causal = mechanism.causality is not Causality.NEVER
     heads = mechanism.fixed_heads or 1
     q, k, v = draw_tokens(CHECK_LENGTH, mechanism.fixed_width or WIDTH, torch.float64, heads)
     outputs, reference = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
@@ -130,7 +127,7 @@ def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: i
 
 
 def _measure_lengths(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
-    causal = is_measured_causal(mechanism)
+    causal = mechanism.causality is not Causality.NEVER
     heads = mechanism.fixed_heads or 1
     for length in lengths:
         run = torch.no_grad()(partial(mechanism, *draw_tokens(length, width, heads=heads), causal=causal))
@@ -140,6 +137,31 @@ def _measure_lengths(mechanism: Mechanism, lengths: Sequence[int], width: int) -
         yield cost
         if cost.seconds > MAX_RUN_SECONDS:
             return
+
+
+def decoding_state(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> DecodingMemory:
+    """Return the size and the kind of what one layer keeps of this many tokens, at sizes that it supports.
+
+    The bytes are those of a layer's cache (`Mechanism.decoding_memory`): states in float32 at least, keys and
+    values in `dtype`, and the per-token extras that the mechanism still needs.
+
+    >>> import torch
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> for name in ("softmax", "window:size=8", "elu", "delta"):
+    ...     memory = decoding_state(mechanism_named(name), 1000, heads=2, width=4, dtype=torch.bfloat16)
+    ...     print(name, memory.bytes, memory.kind)
+    softmax 32000 cache of all keys and values
+    window:size=8 224 cache of the keys and values that later tokens can still read
+    elu 160 state of fixed size
+    delta 128 state of fixed size
+    """
+    return mechanism.decoding_memory(
+        tokens,
+        mechanism.fixed_heads or heads,
+        mechanism.fixed_width or width,
+        mechanism.fixed_features or mechanism.fixed_width or width,
+        dtype,
+    )
 
 
 def count_operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
@@ -152,7 +174,7 @@ def count_operations(mechanism: Mechanism, lengths: Sequence[int], width: int = 
     >>> count_operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
     {8: 1024, 16: 4096}
     """
-    causal = is_measured_causal(mechanism)
+    causal = mechanism.causality is not Causality.NEVER
     flops, heads = {}, mechanism.fixed_heads or 1
     for length in lengths:
         # The count depends on shapes alone, so long inputs need neither time nor memory.
@@ -178,3 +200,51 @@ def _median_seconds(run: Callable[[], object]) -> float:
         times.append(time.perf_counter() - start)
     # The median: a single interruption by another process does not change it.
     return statistics.median(times)
+
+
+class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of tensors alive at once that were allocated while it was active.
+
+    Memory inside a fused kernel is not seen; every tensor is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.current: int = 0
+        self.peak: int = 0
+        self._storages: set[int] = set()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation and count the storages it allocates."""
+        tensors = (leaf for leaf in tree_iter((args, kwargs)) if isinstance(leaf, Tensor))
+        inputs = {tensor.untyped_storage()._cdata for tensor in tensors}
+        output = function(*args, **(kwargs or {}))
+        for leaf in tree_iter(output):
+            if isinstance(leaf, Tensor):
+                self._count(leaf, inputs)
+        return output
+
+    def _count(self, tensor: Tensor, inputs: set[int]) -> None:
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in inputs or key in self._storages:
+            return
+        self._storages.add(key)
+        self.current += size
+        self.peak = max(self.peak, self.current)
+        # torch may reuse an address: it must be forgotten at the moment the storage is freed.
+        weakref.finalize(storage, self._forget, key, size)
+
+    def _forget(self, key: int, size: int) -> None:
+        self._storages.discard(key)
+        self.current -= size
+
+
+def peak_bytes(run: Callable[[], object]) -> int:
+    """Return the peak of the bytes of tensors that `run` allocates."""
+    counter = PeakBytes()
+    with counter:
+        run()
+    return counter.peak

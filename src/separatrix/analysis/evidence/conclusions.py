@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from separatrix.analysis.evidence.estimates import PairedDifference, SeedShare, SeedSummary, describe_resolution
@@ -55,7 +55,6 @@ class Scores:
     """The steps of the longest run."""
     is_improving: bool = False
     """Whether the validation scores were still rising at the end."""
-    question: EvidenceQuestion = field(default_factory=EvidenceQuestion)
 
     @property
     def expressible(self) -> float | None:
@@ -82,21 +81,21 @@ class Scores:
     def evidence(self) -> Iterator[Evidence]:
         """Yield the scores as evidence, all of it about the same question."""
         if self.proved is not None:
-            yield Evidence(EvidenceKind.PROOF, self.proved.score, self.question, margin=self.margin)
+            yield Evidence(EvidenceKind.PROOF, self.proved.score, margin=self.margin)
         if self.shortcut is not None:
-            yield Evidence(EvidenceKind.FLOOR, self.shortcut, self.question)
+            yield Evidence(EvidenceKind.FLOOR, self.shortcut)
         if self.expressible is not None:
-            yield Evidence(EvidenceKind.WITNESS, self.expressible, self.question)
+            yield Evidence(EvidenceKind.WITNESS, self.expressible)
         score = self.trained if self.best_trained is None else self.best_trained
         if score is not None:
-            yield Evidence(EvidenceKind.TRAINED, score, self.question, solved=self.solved.count > 0)
+            yield Evidence(EvidenceKind.TRAINED, score, solved=self.solved.count > 0)
 
 
 def describe_scores(scores: Scores) -> tuple[TrainingWord, str]:
     """Return the conclusion about a mechanism, and a sentence with the reason."""
     solved_share, weights = scores.solved, scores.expressible
     goal = Goal(scores.ceiling, scores.tolerance, scores.sign)
-    judgement = conclude(scores.question, goal, scores.evidence())
+    judgement = conclude(EvidenceQuestion(), goal, scores.evidence())
     # The order matters: contradictory evidence supports no other conclusion, and a proof outranks runs.
     if judgement.conclusion is Conclusion.CONTRADICTION:
         return TrainingWord.CONTRADICTION, f"contradiction: {judgement.complaint.rstrip('.')}"

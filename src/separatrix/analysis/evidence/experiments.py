@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -92,10 +92,12 @@ def run_report(
     return TrainingReport(parts, check_predictions(results), time.monotonic() - start)
 
 
-def read_command(command: str, seeds: int = 6, tuned: int = 1) -> Experiment:
-    """Return the experiment that is typed so after `learn`."""
+def read_command(
+    command: str, seeds: int = 6, tuned: int = 1, pilots: int = 1, changes: Mapping[str, object] | None = None
+) -> Experiment:
+    """Return the experiment that is typed so after `learn`, with some parameters changed."""
     task, mechanisms, *words = command.split()
-    return read_experiment(task, mechanisms, read_words(words), seeds, tuned=tuned)
+    return read_experiment(task, mechanisms, {**read_words(words), **(changes or {})}, seeds, pilots, tuned)
 
 
 def learn_plan(

@@ -17,23 +17,15 @@ from statistics import fmean, median
 from separatrix.analysis.evidence.conclusions import Scores, best_score, describe_scores
 from separatrix.analysis.evidence.estimates import SeedSummary, compare_pairs
 from separatrix.analysis.evidence.runs import StoredRow, TrainingSession, open_session, read_curve
-from separatrix.analysis.evidence.training_result import (
-    Curve,
-    MechanismEvidence,
-    SeedRun,
-    TrainingResult,
-    count_solved,
-    measure_late_improvement,
-    rates_near_best,
-)
+from separatrix.analysis.evidence.training_result import Curve, MechanismEvidence, SeedRun, TrainingResult, count_solved
 from separatrix.core.judgement import ProofMargin
-from separatrix.core.parameters import UsageError, all_parameters, nearest, split_mechanisms
+from separatrix.core.parameters import UsageError, all_parameters, nearest
 from separatrix.core.tensors import one_thread
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms.load import mechanisms_from
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
-from separatrix.sweeps.store import DEFAULT, Address, CellStatus
+from separatrix.sweeps.store import DEFAULT, Address, CellStatus, Store
 from separatrix.sweeps.training_runs import SCORE_AT, SCRATCH, TrainingRun, training_run
 from separatrix.training.learning import score_model
 from separatrix.training.learning.witnesses import build_witness
@@ -141,10 +133,7 @@ def read_experiment(
                 f"{task} has no parameter {name}{nearest(name, [*task_names, *setting_names])}; it has: "
                 f"{', '.join(task_names)}; the model and its training have: {', '.join(setting_names)}"
             )
-    names = split_mechanisms(mechanisms) if isinstance(mechanisms, str) else list(mechanisms)
-    if not names:
-        raise UsageError("name a mechanism, for example softmax")
-    parsed_mechanisms = [mechanism_from(name) for name in names]
+    parsed_mechanisms = mechanisms_from(mechanisms)
     if len({mechanism.spelled for mechanism in parsed_mechanisms}) < len(parsed_mechanisms):
         raise UsageError("a mechanism is named twice; keep one")
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:
@@ -169,9 +158,21 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class StoredRuns:
+    """The stored rows of a mechanism's runs, and the scores of its pilots."""
+
+    pilots: Pilots
+    fresh: Mapping[int, StoredRow]
+    """The runs that count, by seed."""
+    tuned: Sequence[StoredRow]
+    """The runs from hand-written weights with noise."""
+
+
+@dataclass(frozen=True)
 class _PlannedRuns:
     """The runs of a mechanism: on fresh seeds from scratch, and from hand-written weights with noise."""
 
+    pilots: Pilots
     fresh: Sequence[TrainingRun]
     tuned: Sequence[TrainingRun]
 
@@ -188,11 +189,13 @@ def run_experiments(experiments: Sequence[Experiment], session: TrainingSession,
             for experiment, computed_bounds in zip(experiments, future.result(), strict=True)
         ]
     # The pilots of all experiments come before the seeds of any: workers wait once, not once per experiment.
-    pilots = [_collect_pilots(experiment, rows) for experiment in experiments]
-    plans = [_plan_runs(*parts) for parts in zip(experiments, pilots, bounds, strict=True)]
+    plans = [_plan_runs(*parts, rows) for parts in zip(experiments, bounds, strict=True)]
     works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
     rows = session.fetch_rows(f"{name}, 2 of 2, seeds", works)
-    return [_collect_evidence(*parts, rows, session) for parts in zip(experiments, bounds, pilots, plans, strict=True)]
+    return [
+        build_result(experiment, experiment_bounds, _collect_runs(plan, rows), session.store)
+        for experiment, experiment_bounds, plan in zip(experiments, bounds, plans, strict=True)
+    ]
 
 
 def compute_bounds(experiment: Experiment) -> Bounds:
@@ -245,17 +248,13 @@ def _add_floor(experiment: Experiment, bounds: Bounds, rows: Mapping[str, Stored
     return bounds
 
 
-def _collect_pilots(experiment: Experiment, rows: Mapping[str, StoredRow]) -> dict[str, Pilots]:
-    """Return the scores of the pilots of each mechanism."""
+def _collect_pilots(experiment: Experiment, mechanism: Mechanism, rows: Mapping[str, StoredRow]) -> Pilots:
+    """Return the scores of the pilots of a mechanism."""
     grid, sign = experiment.setting.grid, experiment.task.metric.sign
     if len(grid) == 1:
-        return {mechanism.spelled: {grid[0]: None} for mechanism in experiment.mechanisms}
+        return {grid[0]: None}
     return {
-        mechanism.spelled: {
-            rate: mean_pilot_score([rows[run.id] for run in experiment.pilot_runs(mechanism, rate)], sign)
-            for rate in grid
-        }
-        for mechanism in experiment.mechanisms
+        rate: mean_pilot_score([rows[run.id] for run in experiment.pilot_runs(mechanism, rate)], sign) for rate in grid
     }
 
 
@@ -274,46 +273,50 @@ def choose_rate(pilots: Pilots, task: Task) -> Fraction:
     return rates[len(rates) // 2]
 
 
-def _plan_runs(experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bounds) -> dict[str, _PlannedRuns]:
+def rates_near_best(pilots: Mapping[Fraction, float | None], sign: int, tolerance: float) -> list[Fraction]:
+    """Return the learning rates whose pilots are as good as the best, within a tolerance; not failed ones.
+
+    >>> rates_near_best({Fraction(1): 0.5, Fraction(2): 0.9, Fraction(3): -math.inf}, 1, 0.01)
+    [Fraction(2, 1)]
+    """
+    scores = {rate: 0.0 if score is None else sign * score for rate, score in pilots.items()}
+    best = max(scores.values())
+    return [rate for rate, score in scores.items() if score > -math.inf and best - score <= tolerance]
+
+
+def _plan_runs(experiment: Experiment, bounds: Bounds, rows: Mapping[str, StoredRow]) -> dict[str, _PlannedRuns]:
     plan = dict[str, _PlannedRuns]()
     for mechanism in experiment.mechanisms:
-        rate = choose_rate(pilots[mechanism.spelled], experiment.task)
+        pilots = _collect_pilots(experiment, mechanism, rows)
+        rate = choose_rate(pilots, experiment.task)
         tuned_count = experiment.tuned if bounds.witnesses[mechanism.spelled] is not None else 0
+        tuned_seeds = range(FIRST_TUNED_SEED, FIRST_TUNED_SEED + tuned_count)
         plan[mechanism.spelled] = _PlannedRuns(
+            pilots,
             [experiment.run(mechanism, rate, seed) for seed in experiment.seeds],
-            [
-                experiment.run(mechanism, rate, FIRST_TUNED_SEED + seed, start=NEAR_WITNESS)
-                for seed in range(tuned_count)
-            ],
+            [experiment.run(mechanism, rate, seed, start=NEAR_WITNESS) for seed in tuned_seeds],
         )
     return plan
 
 
-def _collect_evidence(
-    experiment: Experiment,
-    bounds: Bounds,
-    pilots: Mapping[str, Pilots],
-    plan: Mapping[str, _PlannedRuns],
-    rows: Mapping[str, StoredRow],
-    session: TrainingSession,
-) -> TrainingResult:
-    evidence = tuple(
-        build_evidence(
-            experiment,
-            mechanism,
-            bounds,
-            pilots[mechanism.spelled],
-            {work.seed: rows[work.id] for work in plan[mechanism.spelled].fresh},
-            [rows[work.id] for work in plan[mechanism.spelled].tuned],
-            partial(read_curve, session.store),
+def _collect_runs(plan: Mapping[str, _PlannedRuns], rows: Mapping[str, StoredRow]) -> dict[str, StoredRuns]:
+    return {
+        name: StoredRuns(
+            runs.pilots, {run.seed: rows[run.id] for run in runs.fresh}, [rows[run.id] for run in runs.tuned]
         )
+        for name, runs in plan.items()
+    }
+
+
+def build_result(
+    experiment: Experiment, bounds: Bounds, runs: Mapping[str, StoredRuns], store: Store
+) -> TrainingResult:
+    """Return the evidence about each mechanism from its runs, and the differences between them seed by seed."""
+    curve_of = partial(read_curve, store)
+    evidence = tuple(
+        build_evidence(experiment, mechanism, bounds, runs[mechanism.spelled], curve_of)
         for mechanism in experiment.mechanisms
     )
-    return build_result(experiment, bounds, evidence)
-
-
-def build_result(experiment: Experiment, bounds: Bounds, evidence: tuple[MechanismEvidence, ...]) -> TrainingResult:
-    """Return the evidence about each mechanism, with the differences between them seed by seed."""
     scores = {item.mechanism: {run.seed: run.score for run in item.runs} for item in evidence}
     return TrainingResult(
         *(experiment.task, experiment.setting),
@@ -326,19 +329,17 @@ def build_evidence(
     experiment: Experiment,
     mechanism: Mechanism,
     bounds: Bounds,
-    pilots: Pilots,
-    fresh: Mapping[int, StoredRow],
-    from_witness: Sequence[StoredRow],
+    stored_runs: StoredRuns,
     curve_of: Callable[[str], Curve],
 ) -> MechanismEvidence:
     """Return everything about one mechanism, with the conclusion.
 
-    `fresh` are the stored runs that count, by seed; `from_witness` those from hand-written weights with
-    noise; `curve_of` returns the curve of a run by its identity.
+    `curve_of` returns the curve of a run by its identity.
     """
     task, setting, sign = experiment.task, experiment.setting, experiment.task.metric.sign
     witness, ceiling = bounds.witnesses[mechanism.spelled], bounds.ceiling
-    tuned_rows = [row for row in from_witness if row["status"] == CellStatus.DONE]
+    pilots, fresh = stored_runs.pilots, stored_runs.fresh
+    tuned_rows = [row for row in stored_runs.tuned if row["status"] == CellStatus.DONE]
     finished_rows = {seed: row for seed, row in fresh.items() if row["status"] == CellStatus.DONE}
     runs = tuple(_build_run(task, seed, row, curve_of) for seed, row in finished_rows.items())
     errors = tuple(str(row["message"]) for row in fresh.values() if row["status"] != CellStatus.DONE)
@@ -380,6 +381,22 @@ def build_evidence(
         word=word,
         sentence=sentence,
     )
+
+
+def measure_late_improvement(curve: Curve, sign: int) -> float:
+    """Return the rise of the validation score from the third to the last quarter of the steps.
+
+    Means over quarters, because single scores scatter. Minus infinity if a quarter has no finite score.
+
+    >>> round(measure_late_improvement(((0, 0.1), (25, 0.3), (50, 0.5), (75, 0.6), (100, 0.8)), 1), 6)
+    0.2
+    """
+    finite = [(step, score) for step, score in curve if math.isfinite(score)]
+    last = curve[-1][0] if curve else 0
+    third, fourth = (
+        [score for step, score in finite if quarter * last < 4 * step <= (quarter + 1) * last] for quarter in (2, 3)
+    )
+    return sign * (fmean(fourth) - fmean(third)) if third and fourth else -math.inf
 
 
 def _build_run(task: Task, seed: int, row: StoredRow, curve_of: Callable[[str], Curve]) -> SeedRun:

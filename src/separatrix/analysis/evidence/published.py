@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from separatrix.analysis.evidence import exact_statements
-from separatrix.core.documents import Document, shown
-from separatrix.core.parameters import UsageError, nearest
+from separatrix.core.documents import Document, Hidden, shown
+from separatrix.core.parameters import require_known
 from separatrix.core.result import Result, Row
 
 FIGURE_ACCURACY = 0.025
@@ -33,27 +33,27 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class PublishedNumber:
+class PublishedNumber(Document):
     """A published number, and the way it is measured here; `published.toml` explains the fields."""
 
     name: str
     source: str
     states: str
-    value: float | None = None
+    published: float | None = None
     """None if the source states no number."""
     accuracy: float = 0.0
-    """The error of the value as it is stated."""
-    learn: str = ""
-    length: int | None = None
-    above_chance: bool = False
-    best_of: int | None = None
-    compute: Callable[[], float] | None = None
-    computes: str = ""
-    rounding: float = 0.0
-    not_measured: str = ""
-    differs: str = ""
-    other: str = ""
-    seconds: int = 0
+    """The error of the number as it is stated."""
+    learn: Hidden[str] = ""
+    length: Hidden[int | None] = None
+    above_chance: Hidden[bool] = False
+    best_of: Hidden[int | None] = None
+    compute: Hidden[Callable[[], float] | None] = None
+    computes: Hidden[str] = ""
+    rounding: Hidden[float] = 0.0
+    not_measured: Hidden[str] = ""
+    differs: Hidden[str] = ""
+    other: Hidden[str] = ""
+    cpu_seconds: float = 0
 
 
 def read_printed(digits: str) -> tuple[float, float]:
@@ -73,11 +73,11 @@ def _read_entries(text: str) -> Iterator[PublishedNumber]:
             # What a group says holds for its entries, unless they say otherwise.
             values = {**group, **entry}
             if "printed" in values:
-                values["value"], values["accuracy"] = read_printed(values.pop("printed"))
+                values["published"], values["accuracy"] = read_printed(values.pop("printed"))
             elif "figure" in values:
-                values["value"], values["accuracy"] = values.pop("figure"), FIGURE_ACCURACY
+                values["published"], values["accuracy"] = values.pop("figure"), FIGURE_ACCURACY
             elif "exact" in values:
-                values["value"] = float(Fraction(values.pop("exact")))
+                values["published"] = float(Fraction(values.pop("exact")))
             if "compute" in values:
                 values["compute"] = getattr(exact_statements, values["compute"])
             yield PublishedNumber(**values)
@@ -90,9 +90,7 @@ def published_named(names: Sequence[str]) -> tuple[PublishedNumber, ...]:
     """Return the entries of these names, or all without any."""
     entries = {entry.name: entry for entry in PUBLISHED}
     for name in names:
-        if name not in entries:
-            hint = nearest(name, list(entries))
-            raise UsageError(f"there is no published number {name}{hint}; there are: {', '.join(entries)}")
+        require_known("published number", name, entries)
     return tuple(entries[name] for name in dict.fromkeys(names)) or PUBLISHED
 
 
@@ -114,27 +112,25 @@ class OurNumber:
     seeds: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class ReproducedNumber(Document):
+@dataclass(frozen=True, kw_only=True)
+class ReproducedNumber(PublishedNumber):
     """A published number beside ours."""
 
-    name: str
-    source: str
-    states: str
-    published: float | None
-    accuracy: float
     ours: float | None
     interval: tuple[float, float] | None
     seeds: tuple[float, ...]
     verdict: Agreement
     why: str
     """The reason for the verdict."""
-    differs_in: str | None
     command: str | None
     """The command that measures it by itself."""
     measured_by: str | None
     """The experiment as a command, or a description of the computation; None if nothing was measured."""
-    cpu_seconds: float
+
+    @shown
+    def differs_in(self) -> str | None:
+        """Other differences between the question of the source and ours."""
+        return self.differs or None
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,12 +167,12 @@ class ReproductionLedger(Result):
 
 def judge_agreement(entry: PublishedNumber, ours: OurNumber | None, changes: str = "") -> tuple[Agreement, str]:
     """Return the verdict by `RULE`, and the reason; `changed` parameters make the question another one."""
-    if ours is None or entry.value is None:
+    if ours is None or entry.published is None:
         return Agreement.NONE, entry.not_measured or "every run failed"
     if entry.other or changes:
         return Agreement.OTHER, "; ".join(filter(None, (changes, entry.other)))
     low, high = ours.interval or (ours.value, ours.value)
-    distance = max(low - entry.value, entry.value - high)
+    distance = max(low - entry.published, entry.published - high)
     if entry.compute is not None:
         if distance <= entry.accuracy + entry.rounding + ROUNDING:
             return Agreement.AGREES, "it is the same but for rounding" if distance > 0 else "it is the same"
@@ -202,20 +198,14 @@ def build_reproduction(
         reason = errors[0] if ours is None else f"{reason}; {len(errors)} failed: {errors[0]}"
     words = "".join(f" {name}={value}" for name, value in parameters.items())
     return ReproducedNumber(
-        name=entry.name,
-        source=entry.source,
-        states=entry.states,
-        published=entry.value,
-        accuracy=entry.accuracy,
+        **vars(entry),
         ours=None if ours is None else ours.value,
         interval=None if ours is None else ours.interval,
         seeds=() if ours is None else ours.seeds,
         verdict=verdict,
         why=reason,
-        differs_in=entry.differs or None,
         command=None if entry.not_measured else f"separatrix learn --published {entry.name}{words}",
         measured_by=describe_measurement(entry, parameters),
-        cpu_seconds=entry.seconds,
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 
 from separatrix.analysis.evidence.estimates import SeedSummary, sampling_half
-from separatrix.analysis.evidence.protocol import Experiment, read_experiment, run_experiments
+from separatrix.analysis.evidence.experiments import read_command
+from separatrix.analysis.evidence.protocol import run_experiments
 from separatrix.analysis.evidence.published import (
     OurNumber,
     PublishedNumber,
@@ -19,7 +19,7 @@ from separatrix.analysis.evidence.published import (
 )
 from separatrix.analysis.evidence.runs import open_session
 from separatrix.analysis.evidence.training_result import TrainingResult
-from separatrix.core.parameters import UsageError, read_words
+from separatrix.core.parameters import UsageError
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.store import DEFAULT, Address
 from separatrix.training.learning.loop import count_further_tests
@@ -59,7 +59,8 @@ def measure_published(
     """
     entries, parameters = published_named(names), parameters or {}
     commands = dict.fromkeys(entry.learn for entry in entries if entry.learn)
-    experiments = {command: _read(command, parameters, seeds, pilots) for command in commands}
+    # Published numbers are not about hand-written weights, so no run begins with these.
+    experiments = {command: read_command(command, seeds, 0, pilots, parameters) for command in commands}
     for entry in entries:
         if entry.length is not None and entry.length not in experiments[entry.learn].task.further_tasks():
             raise UsageError(f"{entry.name} is read off the length {entry.length}; have it in also=…")
@@ -72,12 +73,6 @@ def measure_published(
                 except UsageError as error:  # the others go on
                     results[command] = error
     return ReproductionLedger(tuple(compare_entry(entry, results, parameters) for entry in entries))
-
-
-def _read(command: str, parameters: Mapping[str, object], seeds: int, pilots: int) -> Experiment:
-    task, mechanism, *words = command.split()
-    experiment = read_experiment(task, mechanism, {**read_words(words), **parameters}, seeds, pilots)
-    return replace(experiment, tuned=0)  # published numbers are not about witnesses
 
 
 def compare_entry(

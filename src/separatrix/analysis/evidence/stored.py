@@ -23,7 +23,7 @@ from separatrix.analysis.evidence.protocol import (
     Bounds,
     Experiment,
     Pilots,
-    build_evidence,
+    StoredRuns,
     build_result,
     choose_rate,
     compute_bounds,
@@ -31,7 +31,7 @@ from separatrix.analysis.evidence.protocol import (
 )
 from separatrix.analysis.evidence.published import PUBLISHED, ReproductionLedger
 from separatrix.analysis.evidence.reproductions import compare_entry
-from separatrix.analysis.evidence.runs import StoredRow, read_curve
+from separatrix.analysis.evidence.runs import StoredRow
 from separatrix.analysis.evidence.training_result import TrainingResult
 from separatrix.core.errors import SeparatrixError, UsageError
 from separatrix.core.numbers import format_exact, parse_exact
@@ -129,7 +129,7 @@ def _read_rows(store: Store, task: str, kind: str) -> list[StoredRow]:
 
 def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items, Items], list[_StoredRun]]:
     """Group runs by the parameters of the task and the setting, without rates and tests."""
-    latest = dict[tuple[object, ...], tuple[tuple[Items, Items], _StoredRun]]()
+    groups = defaultdict[tuple[Items, Items], dict[tuple[object, ...], _StoredRun]](dict)
     # Sorted by time, so that a later run with the same parameters replaces an earlier one.
     for row in sorted(rows, key=lambda row: str(row["finished"])):
         values = json.loads(row["parameters"])
@@ -145,11 +145,8 @@ def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items
         key = tuple(sorted(task_items.items())), tuple(sorted(setting_items.items()))
         identity = (str(row["mechanism"]), rate, int(row.get("seed") or 0), values["start"])
         run = _StoredRun(row, *identity, values["purpose"], values.get("tests"))
-        latest[(key, *identity, run.purpose, run.tests)] = key, run
-    groups = defaultdict[tuple[Items, Items], list[_StoredRun]](list)
-    for key, run in latest.values():
-        groups[key].append(run)
-    return groups
+        groups[key][(*identity, run.purpose, run.tests)] = run
+    return {key: list(runs.values()) for key, runs in groups.items()}
 
 
 def _split_experiments(
@@ -215,14 +212,13 @@ def _build_results(
         return []
     experiment = Experiment(experiment_runs.task, tuple(mechanisms.values()), experiment_runs.setting)
     bounds = _read_floor(store, experiment, _compute_bounds(experiment))
-    evidence = []
+    stored_runs = dict[str, StoredRuns]()
     for name, mechanism in mechanisms.items():
         runs = [run for run in experiment_runs.runs[name] if run.purpose == TEST]
         fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
         tuned_rows = [run.row for run in runs if run.start == NEAR_WITNESS]
-        pilots, curve_of = experiment_runs.pilots[name], partial(read_curve, store)
-        evidence.append(build_evidence(experiment, mechanism, bounds, pilots, fresh, tuned_rows, curve_of))
-    return [build_result(experiment, bounds, tuple(evidence))]
+        stored_runs[mechanism.spelled] = StoredRuns(experiment_runs.pilots[name], fresh, tuned_rows)
+    return [build_result(experiment, bounds, stored_runs, store)]
 
 
 @dataclass(frozen=True)

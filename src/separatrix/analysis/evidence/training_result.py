@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from statistics import fmean
 from typing import Any, ClassVar
 
 from separatrix.analysis.evidence.conclusions import BesideFloor, TrainingWord, compare_with_floor, describe_comparisons
@@ -273,30 +272,3 @@ class ReportPart(Document):
 def count_solved(runs: Sequence[SeedRun], errors: Sequence[str]) -> SeedShare:
     """Return how many of all runs, failed ones included, solved the task."""
     return SeedShare(sum(run.solved_at is not None for run in runs), len(runs) + len(errors))
-
-
-def rates_near_best(pilots: Mapping[Fraction, float | None], sign: int, tolerance: float) -> list[Fraction]:
-    """Return the learning rates whose pilots are as good as the best, within a tolerance; not failed ones.
-
-    >>> rates_near_best({Fraction(1): 0.5, Fraction(2): 0.9, Fraction(3): -math.inf}, 1, 0.01)
-    [Fraction(2, 1)]
-    """
-    scores = {rate: 0.0 if score is None else sign * score for rate, score in pilots.items()}
-    best = max(scores.values())
-    return [rate for rate, score in scores.items() if score > -math.inf and best - score <= tolerance]
-
-
-def measure_late_improvement(curve: Curve, sign: int) -> float:
-    """Return the rise of the validation score from the third to the last quarter of the steps.
-
-    Means over quarters, because single scores scatter. Minus infinity if a quarter has no finite score.
-
-    >>> round(measure_late_improvement(((0, 0.1), (25, 0.3), (50, 0.5), (75, 0.6), (100, 0.8)), 1), 6)
-    0.2
-    """
-    finite = [(step, score) for step, score in curve if math.isfinite(score)]
-    last = curve[-1][0] if curve else 0
-    third, fourth = (
-        [score for step, score in finite if quarter * last < 4 * step <= (quarter + 1) * last] for quarter in (2, 3)
-    )
-    return sign * (fmean(fourth) - fmean(third)) if third and fourth else -math.inf

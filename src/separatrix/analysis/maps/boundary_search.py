@@ -133,26 +133,23 @@ def _strict_side(low: float, high: float, level: Fraction) -> int | None:
     return 1 if low > level else -1 if high < level else None
 
 
-@dataclass(frozen=True)
-class Bisection:
-    """Narrows down the changes of side that a scan shows."""
+def _find_changes(
+    readings: Sequence[LevelReading],
+    read: Callable[[Sequence[Number]], list[LevelReading]],
+    split: Callable[[Number, Number], list[Number]],
+) -> Iterator[SideChange]:
+    """Yield every change of side among readings in order, narrowed down.
 
-    read: Callable[[Sequence[Number]], list[LevelReading]]
-    split: Callable[[Number, Number], list[Number]]
-    """Values strictly between two; none if they are close enough."""
-
-    def find_changes(self, readings: Sequence[LevelReading]) -> Iterator[SideChange]:
-        """Yield every change of side among readings in order, narrowed down.
-
-        If finer readings show several changes in place of one, all of them are found.
-        """
-        for stretch in _changing_stretches(readings):
-            values = [value for lo, hi in _gaps(stretch) for value in self.split(lo.value, hi.value)]
-            if values:
-                finer = [*stretch, *self.read(values)]
-                yield from self.find_changes(sorted(finer, key=lambda reading: reading.value))
-            else:
-                yield stretch[0], stretch[-1]
+    If finer readings show several changes in place of one, all of them are found. `split` returns values
+    strictly between two; none if they are close enough.
+    """
+    for stretch in _changing_stretches(readings):
+        values = [value for lo, hi in _gaps(stretch) for value in split(lo.value, hi.value)]
+        if values:
+            finer = sorted([*stretch, *read(values)], key=lambda reading: reading.value)
+            yield from _find_changes(finer, read, split)
+        else:
+            yield stretch[0], stretch[-1]
 
 
 def _changing_stretches(readings: Sequence[LevelReading]) -> Iterator[list[LevelReading]]:
@@ -210,8 +207,8 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
     values = _scan_values(question, span, settings.scan or scan)
     read = reader.read if at_once > 1 else _read_one_by_one(reader, len(values), tell)
     readings = read(values)
-    bisection = Bisection(read, _splitter(question, span, settings.tolerance or tolerance, at_once))
-    changes = [_prove_change(reader, change) for change in bisection.find_changes(readings)]
+    split = _splitter(question, span, settings.tolerance or tolerance, at_once)
+    changes = [_prove_change(reader, change) for change in _find_changes(readings, read, split)]
     crossings, plateaus = _arrange(changes, readings)
     start = {span.name: span.start}
     form = question.fixed.get("form")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import closing
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from separatrix.analysis.search.inputs import InputFinding, input_questions
 from separatrix.analysis.search.instance import read_instance
 from separatrix.analysis.search.points import PointFinding, PointQuestion, point_questions
 from separatrix.analysis.search.separation import DROWNED, NEGLIGIBLE, TELLS
-from separatrix.analysis.search.trials import SearchFinding, SearchLog, SearchQuestion, Tell, Trials
+from separatrix.analysis.search.trials import SearchFinding, SearchQuestion, Tell, Trials, open_log
 from separatrix.constructions import construction_named
 from separatrix.core.documents import Document, shown
 from separatrix.core.files.reading import read_whole
@@ -128,21 +128,20 @@ def search(
         questions += input_questions(x, y)
     if space in ("constructions", "both"):
         questions += point_questions(x, y)
-    path = None if study is None else Path(study)
-    with closing(SearchLog(path, f"{x.spelled} over {y.spelled}, {space}, seed {seed}")) as log:
+    description = f"{x.spelled} over {y.spelled}, {space}, seed {seed}"
+    with nullcontext() if study is None else open_log(Path(study), description) as log:
         trials = Trials(questions, log, seed)
         was_interrupted, out_of_time = trials.run(budget, seconds, tell)
         findings, was_interrupted = trials.build_findings(was_interrupted, tell)
-    reasons = [reason for trial in log.trials if (reason := trial.user_attrs["failed"]) is not None]
     return Search(
         x=x,
         y=y,
         space=space,
         seed=seed,
         budget=budget,
-        trials=len(log.trials),
-        failed=len(reasons),
-        reason=reasons[0] if reasons else None,
+        trials=trials.count,
+        failed=len(trials.failures),
+        reason=next(iter(trials.failures), None),
         findings=_drop_duplicates(findings),
         unanswered=tuple(name for name in trials.questions if name not in trials.answers),
         interrupted=was_interrupted,

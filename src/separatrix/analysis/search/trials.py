@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from zlib import crc32
 
 import optuna
-from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import TPESampler
 from optuna.storages.journal import JournalFileBackend, JournalStorage
 from optuna.trial import FrozenTrial, create_trial
@@ -29,7 +30,6 @@ from separatrix.core.files.writing import describe_write_errors, require_writabl
 
 PREFIX = "separatrix search: "
 """The start of the study name in every log."""
-CHECKSUM = "checksum"
 MAX_LOG_BYTES = 200_000_000
 STARTUP_TRIALS = 12
 """Trials of a question that are drawn at random before the sampler learns from them."""
@@ -40,74 +40,59 @@ SearchQuestion = InputQuestion | PointQuestion
 SearchFinding = InputFinding | PointFinding
 
 
+@dataclass(frozen=True)
 class SearchLog:
-    """The finished trials of a search; without a path they are kept in memory only."""
+    """The finished trials of a search, in a file."""
 
-    def __init__(self, path: Path | None, search: str) -> None:
-        """Open or create the log of a search, which is described by its mechanisms, space and seed."""
-        self.path = path
-        self.trials: list[FrozenTrial] = []
-        self._file: BinaryIO | None = None
-        self._study: optuna.Study | None = None
-        if path is not None:
-            require_writable(path)
-            if path.exists() and not path.is_file():
-                raise UsageError(f"cannot write {path}: it is no ordinary file")
-            with describe_write_errors(path):
-                self._file = path.open("ab")
-            try:
-                self._load(path, self._file, PREFIX + search)
-            except BaseException:
-                self.close()
-                raise
-
-    def close(self) -> None:
-        """Close the log, so that another search can use it."""
-        if self._file is not None:
-            self._file.close()
-
-    def _load(self, path: Path, file: BinaryIO, name: str) -> None:
-        _lock(path, file)
-        data = read_whole(path, MAX_LOG_BYTES, "the log of a search")
-        complete = data.rfind(b"\n") + 1
-        try:
-            # Optuna ignores a damaged last line, and would fail after the next one is appended.
-            for line in data[:complete].splitlines() or ([data] if data else []):
-                json.loads(line)
-            storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_HeldLock()))  # type: ignore[arg-type]
-            names = [study.study_name for study in storage.get_all_studies()]
-            if data and not (len(names) == 1 and names[0].startswith(PREFIX)):
-                raise ValueError("it has no study of a search")
-            if names not in ([], [name]):
-                log_search, this_search = (text.removeprefix(PREFIX) for text in (names[0], name))
-                raise UsageError(
-                    f"{path} belongs to another search ({log_search}, not {this_search}); give another file"
-                )
-            if names:
-                self._study = optuna.load_study(study_name=name, storage=storage)
-            else:
-                self._study = create_study(study_name=name, storage=storage)
-            self.trials = self._study.trials
-            for trial in self.trials:
-                if trial.user_attrs[CHECKSUM] != _checksum(trial):
-                    raise ValueError(f"trial {trial.number + 1} is damaged")
-        except UsageError:
-            raise
-        except Exception as error:  # a foreign file makes Optuna raise anything
-            reason = f"{type(error).__name__}: {error}"
-            raise UsageError(
-                f"{path} is not the log of a search, or is damaged ({reason}); give another file"
-            ) from None
-        if complete < len(data):  # the last line was cut off when the process was killed
-            file.truncate(complete)
+    path: Path
+    study: optuna.Study
 
     def add(self, trial: FrozenTrial) -> None:
         """Append a finished trial."""
-        trial.set_user_attr(CHECKSUM, _checksum(trial))
-        self.trials.append(trial)
-        if self._study is not None and self.path is not None:
-            with describe_write_errors(self.path):
-                self._study.add_trial(trial)
+        with describe_write_errors(self.path):
+            self.study.add_trial(trial)
+
+
+@contextmanager
+def open_log(path: Path, search: str) -> Iterator[SearchLog]:
+    """Open or create the log of a search, which is described by its mechanisms, space and seed."""
+    require_writable(path)
+    if path.exists() and not path.is_file():
+        raise UsageError(f"cannot write {path}: it is no ordinary file")
+    with describe_write_errors(path):
+        file = path.open("ab")
+    with file:
+        _lock(path, file)
+        yield SearchLog(path, _load(path, file, PREFIX + search))
+
+
+def _load(path: Path, file: BinaryIO, name: str) -> optuna.Study:
+    data = read_whole(path, MAX_LOG_BYTES, "the log of a search")
+    complete = data.rfind(b"\n") + 1
+    with _describe_damage(path):
+        # Optuna ignores a damaged last line, and would fail after the next one is appended.
+        for line in data[:complete].splitlines() or ([data] if data else []):
+            json.loads(line)
+        storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_HeldLock()))  # type: ignore[arg-type]
+        names = [study.study_name for study in storage.get_all_studies()]
+        if data and not (len(names) == 1 and names[0].startswith(PREFIX)):
+            raise ValueError("it has no study of a search")
+    if names not in ([], [name]):
+        log_search, this_search = (text.removeprefix(PREFIX) for text in (names[0], name))
+        raise UsageError(f"{path} belongs to another search ({log_search}, not {this_search}); give another file")
+    if complete < len(data):  # the last line was cut off when the process was killed
+        file.truncate(complete)
+    return (optuna.load_study if names else create_study)(study_name=name, storage=storage)
+
+
+@contextmanager
+def _describe_damage(path: Path) -> Iterator[None]:
+    """Raise a UsageError for whatever Optuna and the questions raise within the block on a foreign file."""
+    try:
+        yield
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{path} is not the log of a search, or is damaged ({reason}); give another file") from None
 
 
 class _HeldLock:
@@ -132,11 +117,6 @@ def _lock(path: Path, file: BinaryIO) -> None:
         raise UsageError(f"{path} is in use by another search; wait until it ends, or give another file") from None
 
 
-def _checksum(trial: FrozenTrial) -> int:
-    attributes = {name: value for name, value in trial.user_attrs.items() if name != CHECKSUM}
-    return crc32(json.dumps([trial.params, trial.value, attributes], sort_keys=True).encode())
-
-
 def create_study(**options: Any) -> optuna.Study:
     """Create a study without the messages that Optuna prints about it."""
     verbosity = optuna.logging.get_verbosity()
@@ -150,47 +130,45 @@ def create_study(**options: Any) -> optuna.Study:
 class Trials:
     """The questions, the number of trials of each, and the candidates that answer them."""
 
-    def __init__(self, questions: Iterable[SearchQuestion], log: SearchLog, seed: int) -> None:
+    def __init__(self, questions: Iterable[SearchQuestion], log: SearchLog | None, seed: int) -> None:
         self.questions = {question.name: question for question in questions}
         self.log, self.seed = log, seed
         self.counts = dict.fromkeys(self.questions, 0)
         self.answers: dict[str, Any] = {}
+        # The reason of every trial in which a mechanism had no answer.
+        self.failures: list[str] = []
         # A sampler learns from trials with the same choices, so every question has a study of its own.
         self._studies = {name: create_study() for name in self.questions}
-        for trial in log.trials:
-            self._replay(trial, f"{log.path}, trial {trial.number + 1}")
+        if log is not None:
+            with _describe_damage(log.path):
+                for trial in log.study.trials:
+                    self._replay(trial)
         for name, question in self.questions.items():
             if question.starts_at_zero and not self.counts[name]:
                 self._studies[name].enqueue_trial(_zero_choices(question))
 
-    def _replay(self, trial: FrozenTrial, place: str) -> None:
+    @property
+    def count(self) -> int:
+        """The number of all trials."""
+        return sum(self.counts.values())
+
+    def _replay(self, trial: FrozenTrial) -> None:
         """Take over a trial of the log; one that answers its question is judged again."""
-        name, distributions = trial.user_attrs.get("question"), dict[str, BaseDistribution]()
-        question = self.questions.get(str(name))
-        if question is None:
-            raise UsageError(f"{place}: this search does not ask about {name}; give another file")
-
-        def suggest(name: str, low: int, high: int) -> int:
-            choice = trial.params.get(name)
-            if not isinstance(choice, int) or not low <= choice <= high:
-                raise UsageError(f"{place}: {name}={choice} is no choice of this search; give another file")
-            distributions[name] = IntDistribution(low, high)
-            return choice
-
-        candidate = question.draw(suggest)
-        for extra in trial.params.keys() - distributions.keys():
-            raise UsageError(f"{place}: {extra} is no choice of this search; give another file")
-        if trial.user_attrs.get("found") and not _judge(question, candidate)[1]:
-            raise UsageError(f"{place}: it does not answer its question, though it says so; give another file")
+        question = self.questions[trial.user_attrs["question"]]
+        candidate = question.draw(lambda name, low, high: int(trial.params[name]))
+        if trial.user_attrs["found"] and not _judge(question, candidate)[1]:
+            raise ValueError(f"trial {trial.number + 1} does not answer its question, though it says so")
+        self._studies[question.name].add_trial(trial)
         self._take(trial, candidate)
-        replay = create_trial(params=trial.params, distributions=distributions, value=trial.value)
-        self._studies[question.name].add_trial(replay)
 
     def _take(self, trial: FrozenTrial, candidate: Any) -> None:
-        name = trial.user_attrs["question"]
+        """Count a trial, and keep its candidate if it is the first answer to its question."""
+        name, reason = trial.user_attrs["question"], trial.user_attrs["failed"]
         self.counts[name] += 1
         if trial.user_attrs["found"]:
             self.answers.setdefault(name, candidate)
+        if reason is not None:
+            self.failures.append(reason)
 
     def run(self, budget: int, seconds: float | None, tell: Tell) -> tuple[bool, bool]:
         """Try until all questions are answered or the budget is spent.
@@ -199,11 +177,11 @@ class Trials:
         """
         end = None if seconds is None else time.monotonic() + seconds
         try:
-            while len(self.log.trials) < budget and len(self.answers) < len(self.questions):
+            while self.count < budget and len(self.answers) < len(self.questions):
                 if end is not None and time.monotonic() >= end:
                     return False, True
                 question = self._next_question()
-                tell(len(self.log.trials), budget, question.name)
+                tell(self.count, budget, question.name)
                 self._try(question)
         except KeyboardInterrupt:
             return True, False
@@ -229,7 +207,8 @@ class Trials:
             value=float(value),
             user_attrs={"question": question.name, "found": is_answer, "failed": reason},
         )
-        self.log.add(record)
+        if self.log is not None:
+            self.log.add(record)
         self._take(record, candidate)
 
     def build_findings(self, was_interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:

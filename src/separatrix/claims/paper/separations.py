@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from separatrix.analysis.cards.construction_result import reference_points
-from separatrix.analysis.cards.outcomes import solve_until_decided
+from separatrix.analysis.cards.construction_result import reference_points, verdict_at
+from separatrix.analysis.cards.outcomes import ShortVerdict
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Construction, construction_named
-from separatrix.core.documents import Document, register_json, shown
+from separatrix.core.documents import Document, Hidden, Inlined, shown
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.outputs.proved import proved_outputs
-from separatrix.exact.verdicts import DELTA, Verdict
+from separatrix.exact.verdicts import Verdict
 from separatrix.exact.verdicts.words import separates
 from separatrix.mechanisms import Mechanism, mechanism_named
 
@@ -34,16 +33,17 @@ MAX_LITERAL_N = 256
 
 
 @dataclass(frozen=True)
-class PointAnswer:
+class PointAnswer(Document):
     """The answer of one mechanism at one point."""
 
-    name: str
+    name: Hidden[str]
     """The construction as tables show it: `spike, identity`."""
-    verdict: Verdict
+    verdict: Hidden[Verdict]
+    summary: Inlined[ShortVerdict]
     equal_rows: bool
     """Whether D0 and D1 provably give the same rows: then no reader tells them apart."""
 
-    @property
+    @shown
     def mechanism(self) -> str:
         """The mechanism as it is named on the command line."""
         return self.verdict.mechanism.spelled
@@ -62,15 +62,6 @@ class PointAnswer:
             return "rows proved equal: no reader"
         interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
         return f"{outcome.engine} P = {outcome.distinguish:.4g}{interval}"
-
-
-def _answer_json(answer: PointAnswer) -> dict[str, Any]:
-    values = answer.verdict.as_json()
-    keys = ("mechanism", "verdict", "distinguish", "interval", "engine", "evidence")
-    return {key: values[key] for key in keys} | {"equal_rows": answer.equal_rows}
-
-
-register_json(PointAnswer, dict[str, Any], _answer_json)
 
 
 @dataclass(frozen=True)
@@ -139,9 +130,9 @@ def _is_affordable(construction: Construction, mechanism: Mechanism) -> bool:
 
 
 def _answer(name: str, construction: Construction, mechanism: Mechanism) -> PointAnswer:
-    outcome = solve_until_decided(construction, mechanism, (DELTA, 1 - DELTA))
+    verdict = verdict_at(construction, mechanism)
     try:
         has_equal_rows = proved_outputs(construction, mechanism).has_equal_rows
     except EngineRefusal:
         has_equal_rows = False
-    return PointAnswer(name, Verdict(construction, mechanism, outcome, DELTA), has_equal_rows)
+    return PointAnswer(name, verdict, ShortVerdict.of(verdict.outcome, construction.m), has_equal_rows)
