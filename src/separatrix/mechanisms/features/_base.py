@@ -30,9 +30,7 @@ from separatrix.mechanisms.features._memory import FeatureMemory, MemoryTensors,
 
 CHUNK = 64
 """Tokens read at once by the causal form."""
-INFERENCE_SHARE = 2
-"""Without gradients, blocks are this many times smaller, so that features stay in the cache."""
-PIECE = 1024
+PIECE = 4096
 """Tokens of a single head in one product of queries or keys, without gradients."""
 
 Side = Literal["query", "key"]
@@ -350,8 +348,7 @@ def decode_from_sums(
 
 def block_length(memory: FeatureMemory) -> int:
     """Return the number of tokens whose features are held at once."""
-    numbers = MAX_CACHED_NUMBERS if torch.is_grad_enabled() else MAX_CACHED_NUMBERS // INFERENCE_SHARE
-    return max(1, numbers // max(1, memory.sums[..., 0].numel()))
+    return max(1, MAX_CACHED_NUMBERS // max(1, memory.sums[..., 0].numel()))
 
 
 def has_equal_heads(q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None) -> bool:
