@@ -8,7 +8,6 @@ from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._recompute import is_transformed
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
 
-
 LOG2_E = 1 / math.log(2)
 
 
