@@ -10,19 +10,19 @@ from separatrix.core.parameters import Constraint, natural
 
 
 class Averaging(ExactConstruction):
-    """The q queried tokens carry 1 in D1; in D0 it is q others that do."""
+    """The q queried tokens carry 1 in D1; in D0 it is q others that do.
+
+    q of n tokens are queried: their logits are 1+gap, those of the others 1, in units of log n. In D1 the
+    queried tokens carry 1 and the others 0; in D0 q of the others carry 1 and all other tokens 0, so that the
+    mean over all tokens is the same. The answer is the mean over the queried tokens: 0 or 1. Softmax gives it
+    up to n^(-gap) n/q. How keys and queries get such inner products (width about q log n) is the paper's
+    subject; here only the logits matter, and the width is 1.
+    """
 
     name = "averaging"
     title = "The mean of the q queried values is 0 (D0) or 1 (D1)."
     section = (6, 7)
     provenance = "[rec] docs/theory.md 6.7, after arXiv 2306.02896"
-    description = (
-        "q of n tokens are queried: their logits are 1+gap, those of the others 1, in units of log n. "
-        "In D1 the queried tokens carry 1 and the others 0; in D0 q of the others carry 1 and all other "
-        "tokens 0, so that the mean over all tokens is the same. The answer is the mean over the queried "
-        "tokens: 0 or 1. Softmax gives it up to n^(-gap) n/q. How keys and queries get such inner products "
-        "(width about q log n) is the paper's subject; here only the logits matter, and the width is 1."
-    )
     q: int = natural(8, at_least=1, at_most=10**300)
     gap: Fraction = amplitude_or_zero(2)
     relations = (

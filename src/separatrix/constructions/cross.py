@@ -12,17 +12,17 @@ from separatrix.core.tensors import Tensor, torch
 
 
 class Cross(BlockConstruction):
-    """Queries with row sum r_Q and no spike; keys and values are A, which has the spike; X = 11ᵀ."""
+    """Queries with row sum r_Q and no spike; keys and values are A, which has the spike; X = 11ᵀ.
+
+    Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose rows sum
+    to r_Q (here all in column d) and carry no spike. Scores are products of row sums (X = 11ᵀ), so every
+    query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given.
+    """
 
     name = "cross"
     title = "The spike is in the keys and values; the queries only have a row sum r_Q."
     section = (5,)
     provenance = "[ours] docs/theory.md 5, checked numerically"
-    description = (
-        "Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose "
-        "rows sum to r_Q (here all in column d) and carry no spike. Scores are products of row sums "
-        "(X = 11ᵀ), so every query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given."
-    )
     example: ClassVar[dict[str, object]] = {**EXAMPLE, "r_Q": 1}
     has_certificates = True
     r_Q: Fraction = amplitude()

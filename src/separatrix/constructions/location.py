@@ -22,19 +22,19 @@ from separatrix.core.tensors import Tensor, torch
 
 
 class Location(BlockConstruction):
-    """The values of `spike`, with keys that tell where the signal is and not how large."""
+    """The values of `spike`, with keys that tell where the signal is and not how large.
+
+    n = (d-2)t tokens. One of them, at any position, has the logit 1+gap, the others 1, in units of log n; it
+    carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries noise b in the
+    feature of its block (the reader's random signs make it noise) and c in the last. Softmax reads the marked
+    token alone, linear attention the mean of the noise and (1+gap)/(n+gap) of the signal. Values are in units
+    of sqrt(log n); tau=1/2.
+    """
 
     name = "location"
     title = "The token at a marked position carries the signal a0 (D0) or a1 (D1); all carry noise."
     section = (6, 8)
     provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
-    description = (
-        "n = (d-2)t tokens. One of them, at any position, has the logit 1+gap, the others 1, in units of log "
-        "n; it carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries "
-        "noise b in the feature of its block (the reader's random signs make it noise) and c in the last. "
-        "Softmax reads the marked token alone, linear attention the mean of the noise and (1+gap)/(n+gap) "
-        "of the signal. Values are in units of sqrt(log n); tau=1/2."
-    )
     special = "the marked token"
     d: int = natural(102, at_least=4)
     a0: Fraction = exact(0, at_least=0)

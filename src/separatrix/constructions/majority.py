@@ -18,20 +18,19 @@ from separatrix.core.parameters import natural
 
 
 class Majority(ExactConstruction):
-    """n-1 noisy tokens carry a0 or a1; one token of a large logit carries nothing."""
+    """n-1 noisy tokens carry a0 or a1; one token of a large logit carries nothing.
+
+    n-1 tokens of logit 1 carry a0=0 in D0 and a1=1 in D1 in the first feature, and each carries noise
+    besides, in the feature of its group (of `groups` nearly equal groups): the reader's random signs make it
+    noise. One distractor has the logit 1+gap and carries nothing. Logits are in units of log n. Linear
+    attention averages: the value comes through and the noise shrinks. Softmax gives the distractor
+    1/(1+(n-1)n^(-gap)), nearly everything for gap above 1. Linear wins.
+    """
 
     name = "majority"
     title = "All tokens but a loud one carry a0 (D0) or a1 (D1), with noise."
     section = (6, 11)
     provenance = "[ours] docs/theory.md 6.11: averaging under noise"
-    description = (
-        "n-1 tokens of logit 1 carry a0=0 in D0 and a1=1 in D1 in the first feature, and each carries "
-        "noise besides, in the feature of its group (of `groups` nearly equal groups): the reader's "
-        "random signs make it noise. One distractor has the logit 1+gap and carries nothing. Logits are "
-        "in units of log n. Linear attention averages: the value comes through and the noise shrinks. "
-        "Softmax gives the distractor 1/(1+(n-1)n^(-gap)), nearly everything for gap above 1. Linear "
-        "wins."
-    )
     a0: Fraction = amplitude_or_zero(0)
     a1: Fraction = amplitude_or_zero(1)
     noise: Fraction = amplitude_or_zero("2/5")

@@ -12,19 +12,19 @@ from separatrix.core.tensors import Tensor, torch
 
 
 class Spike(BlockConstruction):
-    """Self-attention on A: queries, keys and values are all A, through the weight matrix X."""
+    """Self-attention on A: queries, keys and values are all A, through the weight matrix X.
+
+    n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, in a
+    single row and 0 elsewhere. Columns 2 to d-1 hold b in the column of the row's block. Column d is c
+    everywhere. Queries, keys and values are all this matrix; form=ones scores with X = 11ᵀ (products of row
+    sums), form=identity with X = I (inner products). The reader's threshold is tau = c + 0.1 unless tau is
+    given, in the same units.
+    """
 
     name = "spike"
     title = "One token in n has a first coordinate of a1 (D1) instead of a0 (D0)."
     section: ClassVar[tuple[int, ...]] = (3,)
     provenance = "[paper] n=(d-2)t, a0, a1, c, tau; [rec] the shape of A and X=11ᵀ; [ours] X=I"
-    description = (
-        "n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, "
-        "in a single row and 0 elsewhere. Columns 2 to d-1 hold b in the column of the row's block. "
-        "Column d is c everywhere. Queries, keys and values are all this matrix; form=ones scores with "
-        "X = 11ᵀ (products of row sums), form=identity with X = I (inner products). The reader's threshold "
-        "is tau = c + 0.1 unless tau is given, in the same units."
-    )
     variants: ClassVar[tuple[dict[str, object], ...]] = ({"form": "ones"}, {"form": "identity"})
     example: ClassVar[dict[str, object]] = EXAMPLE
     has_certificates = True

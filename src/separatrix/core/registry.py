@@ -7,13 +7,30 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 
 class Named(Protocol):
     """A class with the name that users write."""
 
     name: str
+
+
+class _Description:
+    """The paragraphs of a class's docstring after the first, as one line."""
+
+    def __get__(self, _: object, owner: type) -> str:
+        _, *paragraphs = inspect.cleandoc(owner.__doc__ or "").split("\n\n")
+        return " ".join(" ".join(paragraphs).split())
+
+
+class Described:
+    """A class that lists show with a title, and with the text of its docstring."""
+
+    title: ClassVar[str]
+    """One line."""
+    description: ClassVar[str] = cast("str", _Description())
+    """The docstring after its first paragraph."""
 
 
 Registered = TypeVar("Registered", bound=Named)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from separatrix.core.judgement import ProofMargin, error_margin, share_margin
 from separatrix.core.parameters import Parameters, Parametrised, UsageError
+from separatrix.core.registry import Described
 from separatrix.core.tensors import Tensor, torch
 from separatrix.training.tasks.setting import Setting
 
@@ -104,15 +105,12 @@ class ProvedCeiling:
             raise ValueError(f"a proved ceiling must be a finite number, not {self.score}")
 
 
-class Task(Parametrised, ABC):
+class Task(Described, Parametrised, ABC):
     """Samples with a known ceiling and a measured floor. Each file of the package registers its tasks.
 
     Samples are reproducible on every machine: NumPy generators draw them from split, seed and step.
     """
 
-    title: ClassVar[str]
-    """One line for lists."""
-    description: ClassVar[str]
     provenance: ClassVar[str]
     example: ClassVar[Mapping[str, object]] = {}
     """Parameters of a small instance, for tests."""

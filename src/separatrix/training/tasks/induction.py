@@ -13,18 +13,18 @@ from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS, expected_major
 
 
 class InductionTask(Task):
-    """Random symbols, the last of which occurs once before: return the symbol that followed it there."""
+    """Random symbols, the last of which occurs once before: return the symbol that followed it there.
+
+    n tokens. The last symbol occurs once more at a random earlier position, and the answer is the symbol that
+    follows it there; all others are drawn independently from the other symbols. A shortcut returns the most
+    frequent symbol in context; one layer without convolution or positional encoding cannot do better. With a
+    convolution one layer suffices (a key that knows the previous token); without one, two layers and
+    positional information are needed.
+    """
 
     name = "induction"
     title = "Return the symbol that followed the earlier occurrence of the last symbol."
     provenance = "[rec] induction heads, arXiv 2209.11895"
-    description = (
-        "n tokens. The last symbol occurs once more at a random earlier position, and the answer is the "
-        "symbol that follows it there; all others are drawn independently from the other symbols. A shortcut "
-        "returns the most frequent symbol in context; one layer without convolution or positional encoding "
-        "cannot do better. With a convolution one layer suffices (a key that knows the previous token); "
-        "without one, two layers and positional information are needed."
-    )
     n: int = natural(32, at_least=4, at_most=4096)
     symbols: int = natural(16, at_least=3, at_most=1024)
     example: ClassVar[dict[str, object]] = {"n": 16}

@@ -17,19 +17,19 @@ PLUS, MINUS, TIMES = range(3)
 
 
 class ModularTask(LengthTask):
-    """`d op d op d …` with + and -, or also *: return the value of the expression so far at each digit."""
+    """`d op d op d …` with + and -, or also *: return the value of the expression so far at each digit.
+
+    Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At each
+    digit the answer is the value of the expression up to it, modulo `modulus`. Factors after * are not 0, so
+    that with a prime modulus every value is equally likely given all but the first digit: there is no
+    shortcut. The defaults are easier than the source, which has modulus=5 times=yes. Models are trained on
+    `trained` digits; validation and test samples have `tested` digits, of which only those beyond the trained
+    length are scored.
+    """
 
     name = "modular"
     title = "Return the value of a sum modulo 3 (or 5, with products), beyond the trained length."
     provenance = "[rec] arXiv 2411.12537 (without brackets), scored at every digit and with other lengths"
-    description = (
-        "Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At "
-        "each digit the answer is the value of the expression up to it, modulo `modulus`. Factors after * "
-        "are not 0, so that with a prime modulus every value is equally likely given all but the first "
-        "digit: there is no shortcut. The defaults are easier than the source, which has modulus=5 "
-        "times=yes. Models are trained on `trained` digits; validation and test samples have `tested` "
-        "digits, of which only those beyond the trained length are scored."
-    )
     trained: int = length(12)
     tested: int = length(36)
     modulus: int = natural(3, at_least=2, at_most=97)

@@ -14,18 +14,18 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class RecallTask(Task):
-    """`k1 v1 k2 v2 … kp vp`, then the p keys in random order: return the value of each."""
+    """`k1 v1 k2 v2 … kp vp`, then the p keys in random order: return the value of each.
+
+    p pairs of a key, each at most once, and a value, drawn independently. Then all p keys follow in random
+    order, 3p tokens in total, and the answer at each of them is its value; no other position is scored. A
+    shortcut that looks like partial learning returns the most frequent value in context. One layer without
+    convolution or positional encoding knows the keys and the values but not their pairing, and cannot do
+    better; with a convolution a key sees its neighbour, and one layer suffices.
+    """
 
     name = "mqar"
     title = "Recall the value of every key after reading p pairs of keys and values."
     provenance = "[rec] arXiv 2312.04927, in the compact form with all queries at the end"
-    description = (
-        "p pairs of a key, each at most once, and a value, drawn independently. Then all p keys follow in "
-        "random order, 3p tokens in total, and the answer at each of them is its value; no other position is "
-        "scored. A shortcut that looks like partial learning returns the most frequent value in context. One "
-        "layer without convolution or positional encoding knows the keys and the values but not their "
-        "pairing, and cannot do better; with a convolution a key sees its neighbour, and one layer suffices."
-    )
     pairs: int = natural(16, at_least=2, at_most=1024)
     keys: int = natural(32, at_least=2, at_most=4096)
     values: int = natural(32, at_least=2, at_most=4096)

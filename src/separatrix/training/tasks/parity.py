@@ -12,18 +12,18 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class ParityTask(LengthTask):
-    """Random bits: decide at each whether the number of ones so far is odd."""
+    """Random bits: decide at each whether the number of ones so far is odd.
+
+    Independent bits; the answer at each bit is the parity of all bits up to it. Models are trained on
+    `trained` bits; validation and test samples have `tested` bits, of which only those beyond the trained
+    length are scored. Given all bits but one, both answers are equally likely: there is no shortcut. A state
+    whose transitions have only positive eigenvalues cannot track parity at every length in finite precision;
+    a delta rule with beta up to 2 can.
+    """
 
     name = "parity"
     title = "Decide whether the number of ones so far is odd, beyond the trained length."
     provenance = "[rec] arXiv 2411.12537, scored at every bit and with other lengths"
-    description = (
-        "Independent bits; the answer at each bit is the parity of all bits up to it. Models are trained on "
-        "`trained` bits; validation and test samples have `tested` bits, of which only those beyond the "
-        "trained length are scored. Given all bits but one, both answers are equally likely: there is no "
-        "shortcut. A state whose transitions have only positive eigenvalues cannot track parity at every "
-        "length in finite precision; a delta rule with beta up to 2 can."
-    )
     trained: int = length(24)
     tested: int = length(96)
     example: ClassVar[dict[str, object]] = {"trained": 12, "tested": 40}
