@@ -16,7 +16,7 @@ from separatrix.core.errors import one_line, user_source_line
 from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import find_mechanisms
-from separatrix.mechanisms.custom import called_with, tried, wrap, wrapped
+from separatrix.mechanisms.custom import CustomMechanism, called_with, tried, wrap
 from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
 from separatrix.mechanisms.own_modules import OWN, Ambiguous, folder_of, module_of, spelled_path
@@ -178,7 +178,7 @@ def _build(source: Any, name: str, words: Mapping[str, str]) -> Mechanism:
         instance, options = draw(lambda: _instantiate(source, name, values, parameters), name, options)
         if isinstance(instance, Mechanism):
             return called_with(instance, options) if options else instance
-        return wrapped(instance, name, options, arguments)
+        return CustomMechanism(instance, name, options, arguments)
     attend = update_wrapper(partial(source, **values), source) if values else source
     return wrap(attend, name, options, arguments)
 
