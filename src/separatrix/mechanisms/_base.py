@@ -23,7 +23,7 @@ from separatrix.core.parameters import Parametrised
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._blocks import attend_by_blocks, divide
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode, call_with_positions
+from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode
 from separatrix.mechanisms._recompute import Out, concatenate_rows, recompute, recompute_by_rows
 from separatrix.mechanisms._types import Attended, Counts, Floats, Keys, Present, Queries, Values
 from separatrix.mechanisms.decoding import (
@@ -56,8 +56,6 @@ class Mechanism(Parametrised, ABC):
     """Whether permuting the tokens only permutes the output (without `causal`)."""
     coordinate_free: ClassVar[bool] = False
     """Whether permuting the coordinates of queries and keys alike changes nothing."""
-    takes_counts: ClassVar[bool] = True
-    """Whether keys can have multiplicities."""
     length_free: ClassVar[bool] = True
     """Whether a causal output is independent of the number of tokens that follow."""
     mixes_heads: ClassVar[bool] = False
@@ -103,24 +101,10 @@ class Mechanism(Parametrised, ABC):
     ) -> Attended:
         """Compute the formula, written to be checked and not to be fast."""
 
-    def __call__(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        counts: Counts | None = None,
-        causal: bool = False,
-        *,
-        first: int = 0,
-        present: Present | None = None,
-        **extras: Any,
-    ) -> Attended:
+    @attention_method
+    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
         """Compute the fast form; the definition unless a mechanism has a better one."""
-
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
-            return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
-
-        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
+        return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
 
     def check_lengths(self, queries: int, keys: int, options: CallOptions) -> None:
         """Raise a UsageError if the mechanism cannot be called with these numbers of tokens."""
@@ -143,6 +127,11 @@ class Mechanism(Parametrised, ABC):
     def held_weights(self) -> Mapping[str, Any]:
         """The weights that it holds beside its parameters."""
         return {}
+
+    @property
+    def takes_counts(self) -> bool:
+        """Whether keys can have multiplicities: counted tokens have no order."""
+        return self.permutation_equivariant
 
     @property
     def _learns(self) -> bool:
@@ -270,19 +259,12 @@ class Mechanism(Parametrised, ABC):
         return decode_from_cache(self, past, new)
 
     def attend_to_cache(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        first: int,
-        present: Present | None,
-        lengths: Tensor,
-        extras: dict[str, Any],
+        self, q: Queries, k: Keys, v: Values, options: CallOptions, lengths: Tensor, extras: dict[str, Any]
     ) -> Attended:
-        """Attend with queries from position `first` on to the cached keys, of `lengths` that were read."""
+        """Attend with the latest queries to the cached keys, of `lengths` that were read."""
         # The last token sees all others, and without a mask that is cheaper.
         causal = not (q.shape[-2] == 1 and self.permutation_equivariant)
-        return self(q, k, v, causal=causal, first=first, present=present, **extras)
+        return self(q, k, v, causal=causal, **options.positions(), **extras)
 
 
 class ScoreMechanism(Mechanism):

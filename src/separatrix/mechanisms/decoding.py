@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from separatrix.core.tensors import Bool, Float, Int64, Tensor, functional, torch
+from separatrix.mechanisms._positions import CallOptions
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism
@@ -168,7 +169,8 @@ def decode_from_cache(mechanism: Mechanism, past: Past | None, new: NewTokens) -
     # Outputs that are not asked for are not computed, if the mechanism can begin at a later query.
     if skipped and mechanism.answers_few:
         q, first, skipped = q[..., skipped:, :], cached_count + skipped, 0
-    out = mechanism.attend_to_cache(q, streams["keys"], streams["values"], first, present, lengths, extras)
+    options = CallOptions(causal=True, first=first, present=present)
+    out = mechanism.attend_to_cache(q, streams["keys"], streams["values"], options, lengths, extras)
     streams, present = _drop_unreadable(mechanism, streams, present)
     keys, values = streams.pop("keys"), streams.pop("values")
     return out[..., skipped:, :], Past(lengths, keys=keys, values=values, present=present, extras=streams)

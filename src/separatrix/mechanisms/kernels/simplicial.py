@@ -38,7 +38,6 @@ class Simplicial(Mechanism):
     source = "[rec] arXiv 2507.02754, with second keys and values that are not learned; all but causal [ours]"
     family = "score kernel"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     example: ClassVar[dict[str, object]] = {"window": 16, "second_window": 4}
     window: int = natural(512, at_least=1)

@@ -36,7 +36,6 @@ class Linformer(Mechanism):
     family = "low rank"
     causality = Causality.NEVER
     permutation_equivariant = False
-    takes_counts = False
     is_normalised = False
     extras = (KEY_PROJECTION, VALUE_PROJECTION)
     rank: int = natural(64, at_least=1, at_most=1 << 20)

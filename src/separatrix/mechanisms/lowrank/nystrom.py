@@ -34,7 +34,6 @@ class Nystrom(Mechanism):
     family = "low rank"
     causality = Causality.NEVER
     permutation_equivariant = False
-    takes_counts = False
     is_normalised = False
     landmarks: int = natural(64, at_least=1, at_most=1 << 16)
     """The number of landmarks."""

@@ -28,7 +28,6 @@ class FadingMechanism(Mechanism):
     family = "positional"
     causality = Causality.ALWAYS
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     takes_present = True
 

@@ -106,14 +106,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
         return decode_from_sums(self, self.faded_features, past, new)
 
     def attend_to_cache(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        first: int,
-        present: Present | None,
-        lengths: Tensor,
-        extras: dict[str, Any],
+        self, q: Queries, k: Keys, v: Values, options: CallOptions, lengths: Tensor, extras: dict[str, Any]
     ) -> Attended:
         """Use true distances if the first tokens are cached and later ones dropped; else just call it.
 
@@ -121,8 +114,8 @@ class Alibi(WrapperMechanism, FadingMechanism):
         """
         first_part, *later_parts = self.inner_mechanism.readable(FAR)
         if not later_parts or not isinstance(self.inner_mechanism, PatternMechanism):
-            return super().attend_to_cache(q, k, v, first, present, lengths, extras)
-        counts = presence_mask(present, k).long()
+            return super().attend_to_cache(q, k, v, options, lengths, extras)
+        counts = presence_mask(options.present, k).long()
         position, total = counts.cumsum(-1) - 1, counts.sum(-1, keepdim=True)
         # Dropped tokens stand between the first tokens and all later ones: only the former are further away.
         distance = (total - 1 - position) + (lengths[:, None] - total) * (position < len(first_part))
@@ -130,7 +123,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
         fall = extras["slopes"].double()[:, None, None] * distance[:, None, :, None]
         fall = fall.to(k).expand(*k.shape[:-1], 1)
         q, k = functional.pad(q, (0, 1), value=1.0), torch.cat([k, -fall], dim=-1)
-        return self.inner_mechanism(q, k, v, causal=True, first=first, present=present)
+        return self.inner_mechanism(q, k, v, causal=True, **options.positions())
 
     def weights(
         self, q: Queries, k: Keys, fade: Fade, visible: Visible, positions: range, extras: dict[str, Any]

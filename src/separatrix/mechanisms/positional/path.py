@@ -46,7 +46,6 @@ class Path(Mechanism):
     family = "positional"
     causality = Causality.ALWAYS
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     takes_present = True
     extras = (DIRECTIONS, PATH_BETA)

@@ -29,7 +29,6 @@ class PatternMechanism(Mechanism):
 
     family = "sparse"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
 
     @abstractmethod

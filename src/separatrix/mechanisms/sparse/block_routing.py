@@ -43,7 +43,6 @@ class BlockRouting(Mechanism):
     source = "[rec] MoBA, arXiv 2502.13189; NSA, arXiv 2502.11089; ties, and all but causal [ours]"
     family = "sparse"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     block: int = natural(64, at_least=1)
     """The number of tokens in a block."""
