@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens, amplitude
+from separatrix.constructions._base import BlockModel, Presence, QueryRow, Tokens, amplitude
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
-from separatrix.core.tensors import Tensor, torch
+from separatrix.core.tensors import Tensor
 
 
 class Cross(BlockConstruction):
@@ -27,15 +27,9 @@ class Cross(BlockConstruction):
     has_certificates = True
     r_Q: Fraction = amplitude()
 
-    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        return self._tokens(self.n, self.matrix(label, spike, dtype))
-
-    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        # All query rows are equal, so one stands for them all.
-        return self._tokens(1, *self.group_matrix(label, dtype, spike))
-
-    def _tokens(self, queries: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
-        query = matrix.new_full((queries, 1), float(self.r_Q) * self.unit)
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
+        # All query rows are equal, so one stands for them all if tokens are counted.
+        query = matrix.new_full((self.n if counts is None else 1, 1), float(self.r_Q) * self.unit)
         return Tokens(query, matrix.sum(-1, keepdim=True), matrix, matrix.sum(-1), counts)
 
     @classmethod

@@ -8,7 +8,6 @@ from typing import Any
 
 from separatrix.constructions._base import (
     BlockModel,
-    Label,
     Presence,
     QueryRow,
     Tokens,
@@ -44,14 +43,8 @@ class Location(BlockConstruction):
     tau: Fraction = reader_threshold("1/2")
     gap: Fraction = amplitude_or_zero(2)
 
-    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        return self._tokens(spike, self.matrix(label, spike, dtype))
-
-    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        return self._tokens(0, *self.group_matrix(label, dtype, spike))
-
-    def _tokens(self, marked_row: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
-        is_marked = torch.arange(len(matrix)) == marked_row
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
+        is_marked = torch.arange(len(matrix)) == spike
         keys = self.unit**2 * (1 + float(self.gap) * is_marked.to(matrix.dtype))
         return Tokens(matrix.new_ones(1, 1), keys[:, None], matrix, matrix.sum(-1), counts, last=True)
 

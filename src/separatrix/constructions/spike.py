@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, QueryRow, Tokens
+from separatrix.constructions._base import BlockModel, Exchangeable, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
 from separatrix.core.parameters import choice
-from separatrix.core.tensors import Tensor, torch
+from separatrix.core.tensors import Tensor
 
 
 class Spike(BlockConstruction):
@@ -35,13 +35,7 @@ class Spike(BlockConstruction):
         """With X = I the columns of blocks are also coordinates of queries and keys."""
         return Exchangeable.TOKENS if self.form == "ones" else Exchangeable.COORDINATES
 
-    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        return self._tokens(self.matrix(label, spike, dtype))
-
-    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        return self._tokens(*self.group_matrix(label, dtype, spike))
-
-    def _tokens(self, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
         """Return the rows with Q and K such that X = Q Kᵀ: the row sums, or the rows themselves."""
         sums = matrix.sum(-1)
         keys = sums[:, None] if self.form == "ones" else matrix

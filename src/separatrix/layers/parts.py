@@ -10,6 +10,7 @@ from separatrix.core.tensors import Bool, Float, Int64, Tensor
 from separatrix.mechanisms._methods import upcast
 
 Tokens = Float[Tensor, "batch tokens channels"]
+TokenMask = Bool[Tensor, "batch tokens"]
 Heads = Float[Tensor, "batch heads tokens width"]
 
 

@@ -23,21 +23,10 @@ from separatrix.core.parameters import Parametrised
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._blocks import attend_by_blocks, divide
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode
+from separatrix.mechanisms._positions import Causality, LastQueryMode, call_with_positions
 from separatrix.mechanisms._recompute import Out, concatenate_rows, recompute, recompute_by_rows
-from separatrix.mechanisms._types import Attended, Counts, Floats, Keys, Present, Queries, Values
-from separatrix.mechanisms.decoding import (
-    CACHE,
-    FAR,
-    STATE,
-    WINDOW,
-    Answers,
-    DecodingMemory,
-    NewTokens,
-    Past,
-    bytes_of,
-    decode_from_cache,
-)
+from separatrix.mechanisms._types import Attended, CallOptions, Counts, Floats, Keys, Present, Queries, Values
+from separatrix.mechanisms.decoding import Answers, DecodingMemory, NewTokens, Past, decode_from_cache, predict_memory
 from separatrix.mechanisms.extras import Extra, TokenSizes
 from separatrix.mechanisms.weights import mark
 
@@ -101,10 +90,24 @@ class Mechanism(Parametrised, ABC):
     ) -> Attended:
         """Compute the formula, written to be checked and not to be fast."""
 
-    @attention_method
-    def __call__(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
+    def __call__(
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        counts: Counts | None = None,
+        causal: bool = False,
+        *,
+        first: int = 0,
+        present: Present | None = None,
+        **extras: Any,
+    ) -> Attended:
         """Compute the fast form; the definition unless a mechanism has a better one."""
-        return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
+            return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
+
+        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
 
     def check_lengths(self, queries: int, keys: int, options: CallOptions) -> None:
         """Raise a UsageError if the mechanism cannot be called with these numbers of tokens."""
@@ -223,15 +226,7 @@ class Mechanism(Parametrised, ABC):
         - `features`: of a value.
         - `dtype`: of keys and values.
         """
-        k, v = (torch.zeros(1, heads, 1, size, dtype=dtype) for size in (width, features))
-        if self.fixed_state:
-            with torch.no_grad():
-                return DecodingMemory(bytes_of(self.example_state(tokens, k, v)), STATE)
-        sizes, wide = self.sizes(k, k, v), max(4, dtype.itemsize)
-        streams = {"keys": width * dtype.itemsize, "values": features * dtype.itemsize}
-        streams |= {extra.name: wide * extra.shape(sizes)[-1] for extra in self.extras if extra.per_token}
-        size = sum(heads * size * len(part) for name, size in streams.items() for part in self.readable(tokens, name))
-        return DecodingMemory(size, WINDOW if sum(map(len, self.readable(FAR))) < FAR else CACHE)
+        return predict_memory(self, tokens, heads, width, features, dtype)
 
     def decode(
         self,

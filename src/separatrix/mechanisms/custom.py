@@ -14,8 +14,8 @@ from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import fill_extras
-from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode, call_with_positions, check_request
-from separatrix.mechanisms._types import Attended, Counts, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality, LastQueryMode, call_with_positions, check_request
+from separatrix.mechanisms._types import Attended, CallOptions, Counts, Keys, Queries, Values
 from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
 from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result

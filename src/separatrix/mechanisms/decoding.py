@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from separatrix.core.tensors import Bool, Float, Int64, Tensor, functional, torch
-from separatrix.mechanisms._positions import CallOptions
+from separatrix.mechanisms._types import CallOptions
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism
@@ -142,6 +142,22 @@ def bytes_of(tensors: Iterable[Tensor]) -> int:
     28
     """
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def predict_memory(
+    mechanism: Mechanism, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype
+) -> DecodingMemory:
+    """Implement `Mechanism.decoding_memory`."""
+    k, v = (torch.zeros(1, heads, 1, size, dtype=dtype) for size in (width, features))
+    if mechanism.fixed_state:
+        with torch.no_grad():
+            return DecodingMemory(bytes_of(mechanism.example_state(tokens, k, v)), STATE)
+    sizes, wide = mechanism.sizes(k, k, v), max(4, dtype.itemsize)
+    streams = {"keys": width * dtype.itemsize, "values": features * dtype.itemsize}
+    streams |= {extra.name: wide * extra.shape(sizes)[-1] for extra in mechanism.extras if extra.per_token}
+    parts = {name: sum(map(len, mechanism.readable(tokens, name))) for name in streams}
+    size = sum(heads * size * parts[name] for name, size in streams.items())
+    return DecodingMemory(size, WINDOW if sum(map(len, mechanism.readable(FAR))) < FAR else CACHE)
 
 
 def positions_of(past: Past | None, k: Tensor, present: Tensor | None) -> Int64[Tensor, "batch tokens"]:

@@ -21,10 +21,10 @@ from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import divide, divisor, split_range, split_tokens
 from separatrix.mechanisms._methods import attention_method, fill_extras, full_precision, to_common_dtype
-from separatrix.mechanisms._positions import CallOptions, zero_absent
+from separatrix.mechanisms._positions import zero_absent
 from separatrix.mechanisms._recompute import Out, is_transformed
 from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS, append_ones, split_chunks, tokens_in_cache
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.decoding import Answers, LazyState, NewTokens, Past
 from separatrix.mechanisms.features._memory import FeatureMemory, MemoryTensors, ScaledFeatures, multiplicity_of
 

@@ -8,9 +8,9 @@ from separatrix.core.parameters import natural
 from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import advance_method, attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, Visible, presence_mask
+from separatrix.mechanisms._positions import presence_mask
 from separatrix.mechanisms._running_sums import append_ones
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values, Visible
 from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, RunPresence, State, zero_state
 

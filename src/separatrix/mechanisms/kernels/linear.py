@@ -11,8 +11,7 @@ from separatrix.core.tensors import Float, Tensor
 from separatrix.mechanisms._base import ScoreMechanism
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Floats, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Floats, Keys, Queries, Values
 from separatrix.mechanisms.decoding import Answers, NewTokens, Past
 from separatrix.mechanisms.features._base import decode_from_sums
 from separatrix.mechanisms.features.identity import IdentityFeatures

@@ -9,8 +9,7 @@ from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import SECOND_KEYS, SECOND_VALUES
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.sparse.window import last_positions, nearby_keys

@@ -11,8 +11,8 @@ from separatrix.core.parameters import natural, random_seed
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import KEY_PROJECTION, VALUE_PROJECTION, TokenSizes
 
 Projection = Float[Tensor, "rank keys"]

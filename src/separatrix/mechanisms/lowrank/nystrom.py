@@ -6,8 +6,8 @@ from separatrix.core.parameters import natural
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, Causality
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 
 Matrix = Float[Tensor, "batch heads rows columns"]
 

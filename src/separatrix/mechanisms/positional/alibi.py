@@ -9,8 +9,8 @@ from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import ScoreMechanism
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, Visible, presence_mask
-from separatrix.mechanisms._types import Attended, Keys, Present, Queries, Values
+from separatrix.mechanisms._positions import presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Present, Queries, Values, Visible
 from separatrix.mechanisms.decoding import FAR, Answers, NewTokens, Past
 from separatrix.mechanisms.extras import SLOPES
 from separatrix.mechanisms.features._base import FeatureMechanism, decode_from_sums

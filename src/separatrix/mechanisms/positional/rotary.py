@@ -8,8 +8,7 @@ from typing import Any
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import Float, Int64, Tensor, torch
 from separatrix.mechanisms._methods import attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.decoding import Answers, DecodingMemory, NewTokens, Past, positions_of
 from separatrix.mechanisms.positional._wrapper import WrapperMechanism
 

@@ -18,16 +18,9 @@ from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import fill_extras, full_precision, to_common_dtype, upcast, zero_absent_extras
-from separatrix.mechanisms._positions import (
-    CallOptions,
-    Causality,
-    call_with_positions,
-    check_positions,
-    check_request,
-    zero_absent,
-)
+from separatrix.mechanisms._positions import Causality, call_with_positions, check_positions, check_request, zero_absent
 from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS
-from separatrix.mechanisms._types import Attended, Counts, Key, Keys, Output, Present, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.decoding import Answers, NewTokens, Past, bytes_of
 
 State = tuple[Tensor, ...]
@@ -106,9 +99,9 @@ class RecurrentMechanism(Mechanism):
             out, state = self.chunked(q, k, v, state=before, present=new.present, **extras)
         return out[..., new.skipped :, :], Past(new.lengths(past), state=tuple(state))
 
-    def unrolled(self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any) -> Attended:
+    def unrolled(self, q: Queries, k: Keys, v: Values, **extras: Any) -> Attended:
         """Read one token per step."""
-        return self.chunked(q, k, v, present=present, by_steps=True, **extras)[0]
+        return self.chunked(q, k, v, by_steps=True, **extras)[0]
 
     def chunked(
         self,
@@ -174,7 +167,7 @@ class RecurrentMechanism(Mechanism):
         q: Queries,
         k: Keys,
         v: Values,
-        counts: Counts | None = None,
+        counts: Tensor | None = None,
         causal: bool = False,
         *,
         first: int = 0,

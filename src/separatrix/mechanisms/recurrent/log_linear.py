@@ -9,8 +9,8 @@ from typing import Any
 from separatrix.core.parameters import exact, natural
 from separatrix.core.tensors import Float, Int64, Tensor, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, presence_mask
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import HEAD_GATES, LEVEL_SCALES, TokenSizes
 from separatrix.mechanisms.recurrent._base import RunPresence, State
 from separatrix.mechanisms.recurrent._decay import accumulate_gates, scalar_decays

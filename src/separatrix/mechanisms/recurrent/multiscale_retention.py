@@ -8,9 +8,9 @@ from typing import Any
 from separatrix.core.parameters import exact, flag
 from separatrix.core.tensors import torch
 from separatrix.mechanisms._methods import advance_method, attention_method
-from separatrix.mechanisms._positions import CallOptions, presence_mask
+from separatrix.mechanisms._positions import presence_mask
 from separatrix.mechanisms._running_sums import append_ones
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import DECAY
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, RunPresence, State, zero_state
 from separatrix.mechanisms.recurrent._decay import advance_scalar, scalar_decays

@@ -8,8 +8,8 @@ from typing import Any
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions, presence_mask
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._positions import presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import DECAY
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, RunPresence, State, outer, read
 from separatrix.mechanisms.recurrent._decay import LogGates, advance_scalar, scalar_decays

@@ -7,8 +7,7 @@ from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.kernels.softmax import masked_softmax
 from separatrix.mechanisms.sparse.topk import rounding_slack

@@ -114,6 +114,8 @@ class Task(Described, Parametrised, ABC):
     provenance: ClassVar[str]
     example: ClassVar[Mapping[str, object]] = {}
     """Parameters of a small instance, for tests."""
+    reason: ClassVar[str]
+    """Why a rule exists that is always correct, if one does."""
     setting: ClassVar[Mapping[str, object]] = {}
     """Values of `Setting` that differ from its defaults."""
     metric: ClassVar[Metric] = Metric.ACCURACY
@@ -185,13 +187,13 @@ class Task(Described, Parametrised, ABC):
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         """Draw samples; `split` matters only if test samples are longer than training samples."""
 
-    @abstractmethod
     def ceiling(self, samples: Samples) -> Bound:
         """Return the best possible score: that of the best rule, on these samples."""
+        return Bound(1.0, self.reason)
 
-    @abstractmethod
     def floor(self, samples: Samples) -> Bound:
-        """Return the score of the best known shortcut on these samples."""
+        """Return the score of the best known shortcut on these samples: the most frequent class by default."""
+        return majority_floor(samples)
 
     def proved_score(self) -> float | None:
         """Return the best score that a model of the class `proved_for` can have, if that is proved."""

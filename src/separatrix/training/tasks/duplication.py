@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import flag, natural
-from separatrix.training.tasks._base import Bound, Samples, Split, Task, majority_floor
+from separatrix.training.tasks._base import Samples, Split, Task
 from separatrix.training.tasks._proofs import PROPORTIONAL_MODELS
 from separatrix.training.tasks.setting import WITHOUT_NORMS
 
@@ -28,6 +28,7 @@ class DuplicationTask(Task):
     name = "duplication"
     title = "Decide whether the symbols of a multiset occur once, or all of them twice."
     provenance = "[ours] docs/theory.md 9.4"
+    reason = "the number of tokens determines it"
     items: int = natural(16, at_least=2, at_most=1024)
     symbols: int = natural(16, at_least=2, at_most=1024)
     first: bool = flag(False)
@@ -69,12 +70,6 @@ class DuplicationTask(Task):
     def split_keys(self, samples: Samples) -> NDArray[Any]:
         """Return the multisets, so that both samples of a pair belong to the same split."""
         return samples.latents["multiset"]
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the number of tokens determines it")
-
-    def floor(self, samples: Samples) -> Bound:
-        return majority_floor(samples)
 
     def proved_score(self) -> float | None:
         return None if self.first else 0.5

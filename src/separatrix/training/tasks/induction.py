@@ -25,6 +25,7 @@ class InductionTask(Task):
     name = "induction"
     title = "Return the symbol that followed the earlier occurrence of the last symbol."
     provenance = "[rec] induction heads, arXiv 2209.11895"
+    reason = "the last symbol occurs once before"
     n: int = natural(32, at_least=4, at_most=4096)
     symbols: int = natural(16, at_least=3, at_most=1024)
     example: ClassVar[dict[str, object]] = {"n": 16}
@@ -52,9 +53,6 @@ class InductionTask(Task):
         position = rng.integers(n - 2, size=count)
         inputs[row, position] = inputs[:, -1] = query
         return Samples(inputs, np.full((count, 1), n - 1), inputs[row, position + 1, None])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the last symbol occurs once before")
 
     def floor(self, samples: Samples) -> Bound:
         counts = (samples.inputs[:, :, None] == np.arange(self.symbols)).sum(1)

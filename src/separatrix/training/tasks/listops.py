@@ -47,6 +47,7 @@ class ListOpsTask(Task):
     name = "listops"
     title = "Return the value of nested lists of digits under MAX, MIN, MED and SM."
     provenance = "[rec] arXiv 1804.06028, with a generator of our own"
+    reason = "the expression determines it"
     length: int = natural(24, at_least=6, at_most=512)
     nesting: int = natural(3, at_least=1, at_most=12)
     example: ClassVar[dict[str, object]] = {"length": 16}
@@ -66,9 +67,6 @@ class ListOpsTask(Task):
                 queues[_write_list(tokens, self.length, self.nesting, numbers)].append(tokens)
             inputs[row] = queues[value].popleft()
         return Samples(inputs, np.full((count, 1), self.length - 1), targets[:, None])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the expression determines it")
 
     def floor(self, samples: Samples) -> Bound:
         shortcut = Bound(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import Constraint, flag, natural
-from separatrix.training.tasks._base import Bound, Samples, Split, majority_floor
+from separatrix.training.tasks._base import Samples, Split
 from separatrix.training.tasks._lengths import LengthTask, length
 from separatrix.training.tasks.setting import MANY_ANSWERS
 
@@ -30,6 +30,7 @@ class ModularTask(LengthTask):
     name = "modular"
     title = "Return the value of a sum modulo 3 (or 5, with products), beyond the trained length."
     provenance = "[rec] arXiv 2411.12537 (without brackets), scored at every digit and with other lengths"
+    reason = "the expression determines it"
     trained: int = length(12)
     tested: int = length(36)
     modulus: int = natural(3, at_least=2, at_most=97)
@@ -68,12 +69,6 @@ class ModularTask(LengthTask):
         inputs[:, 0::2], inputs[:, 1::2] = m + signs, numbers
         positions = np.tile(2 * np.arange(first, digits), (count, 1))
         return Samples(inputs[:, 1:], positions, evaluate(signs, numbers, m)[:, first:])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the expression determines it")
-
-    def floor(self, samples: Samples) -> Bound:
-        return majority_floor(samples)
 
 
 def evaluate(signs: NDArray[np.int64], numbers: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:

@@ -26,6 +26,7 @@ class RecallTask(Task):
     name = "mqar"
     title = "Recall the value of every key after reading p pairs of keys and values."
     provenance = "[rec] arXiv 2312.04927, in the compact form with all queries at the end"
+    reason = "every key has one value in context"
     pairs: int = natural(16, at_least=2, at_most=1024)
     keys: int = natural(32, at_least=2, at_most=4096)
     values: int = natural(32, at_least=2, at_most=4096)
@@ -63,9 +64,6 @@ class RecallTask(Task):
         inputs = np.concatenate([context, np.take_along_axis(keys, order, axis=1)], axis=1)
         positions = np.tile(np.arange(2 * pairs, 3 * pairs), (count, 1))
         return Samples(inputs, positions, np.take_along_axis(values, order, axis=1))
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "every key has one value in context")
 
     def floor(self, samples: Samples) -> Bound:
         score = float(np.mean([np.bincount(row).max() for row in samples.targets]) / self.pairs)
