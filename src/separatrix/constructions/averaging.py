@@ -10,7 +10,7 @@ from separatrix.core.parameters import Constraint, natural
 
 
 class Averaging(ExactConstruction):
-    """The q queried tokens carry 1 in D1; in D0 it is q others that do.
+    """The mean of the q queried values is 0 (D0) or 1 (D1).
 
     q of n tokens are queried: their logits are 1+gap, those of the others 1, in units of log n. In D1 the
     queried tokens carry 1 and the others 0; in D0 q of the others carry 1 and all other tokens 0, so that the
@@ -20,7 +20,6 @@ class Averaging(ExactConstruction):
     """
 
     name = "averaging"
-    title = "The mean of the q queried values is 0 (D0) or 1 (D1)."
     section = (6, 7)
     provenance = "[rec] docs/theory.md 6.7, after arXiv 2306.02896"
     q: int = natural(8, at_least=1, at_most=10**300)

@@ -10,7 +10,7 @@ from separatrix.core.parameters import exact
 
 
 class Critical(ExactConstruction):
-    """A token among n-1 others, all inner products rho, at the logit scale gamma log n.
+    """A token looks for itself among n-1 others of inner product rho.
 
     A query has inner product 1 with its own token and rho with the n-1 others; logits are gamma log n times
     that. Its own token carries a0=0 in D0 and a1=1 in D1, the others carry 0. Only inner products matter, so
@@ -19,7 +19,6 @@ class Critical(ExactConstruction):
     """
 
     name = "critical"
-    title = "A token looks for itself among n-1 others of inner product rho."
     section = (6, 6)
     provenance = "[rec] docs/theory.md 6.6, after arXiv 2510.05554"
     gamma: Fraction = amplitude(2)

@@ -12,7 +12,7 @@ from separatrix.core.tensors import Tensor
 
 
 class Cross(BlockConstruction):
-    """Queries with row sum r_Q and no spike; keys and values are A, which has the spike; X = 11ᵀ.
+    """The spike is in the keys and values; the queries only have a row sum r_Q.
 
     Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose rows sum
     to r_Q (here all in column d) and carry no spike. Scores are products of row sums (X = 11ᵀ), so every
@@ -20,7 +20,6 @@ class Cross(BlockConstruction):
     """
 
     name = "cross"
-    title = "The spike is in the keys and values; the queries only have a row sum r_Q."
     section = (5,)
     provenance = "[ours] docs/theory.md 5, checked numerically"
     example: ClassVar[dict[str, object]] = {**EXAMPLE, "r_Q": 1}

@@ -10,7 +10,7 @@ from separatrix.core.parameters import exact
 
 
 class Dispersion(ExactConstruction):
-    """One key is `gap` above the others, at a scale that does not grow with n.
+    """The token of the largest logit carries a0 (D0) or a1 (D1); logits stay bounded.
 
     n tokens of width 1 and a query 1. One has the logit 1+gap and carries a0=0 in D0, a1=1 in D1; the others
     have the logit 1 and carry 0. Logits are plain numbers and do not grow with n, so softmax gives the one
@@ -20,7 +20,6 @@ class Dispersion(ExactConstruction):
     """
 
     name = "dispersion"
-    title = "The token of the largest logit carries a0 (D0) or a1 (D1); logits stay bounded."
     section = (6, 5)
     provenance = "[rec] docs/theory.md 6.5, after arXiv 2410.01104"
     gap: Fraction = exact(3, at_least=0, at_most=10**4)

@@ -11,7 +11,7 @@ from separatrix.core.parameters import natural
 
 
 class Duplication(ExactConstruction):
-    """The same tokens r0 times (D0) or r1 times (D1).
+    """Every token is there once (D0) or twice (D1).
 
     n tokens of width 1, each r0 times in D0 and r1 times in D1, so that there are n r0 or n r1 of them. One
     has key 2/n and carries 2, the others have key 1/n and carry 1; the query is 1, logits are plain numbers.
@@ -22,7 +22,6 @@ class Duplication(ExactConstruction):
     """
 
     name = "duplication"
-    title = "Every token is there once (D0) or twice (D1)."
     section = (6, 2)
     provenance = "[ours] docs/theory.md 6.2"
     example: ClassVar[dict[str, object]] = {"n": 100, "m": 12}

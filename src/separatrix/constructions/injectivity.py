@@ -9,7 +9,7 @@ from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstru
 
 
 class Injectivity(ExactConstruction):
-    """The query is q in D0 and `factor` q in D1; the tokens are the same.
+    """The query is q (D0) or a multiple of it (D1); the tokens are the same.
 
     n tokens of width 1. One has key 1+gap and carries 1, the others have key 1 and carry 0; keys are in units
     of log n. The query is q=query in D0 and factor times that in D1. The reader sees the weight of the one
@@ -19,7 +19,6 @@ class Injectivity(ExactConstruction):
     """
 
     name = "injectivity"
-    title = "The query is q (D0) or a multiple of it (D1); the tokens are the same."
     section = (6, 1)
     provenance = "[rec] docs/theory.md 6.1, after arXiv 2412.06590"
     query: Fraction = amplitude("3/4")

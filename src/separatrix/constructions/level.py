@@ -11,7 +11,7 @@ from separatrix.core.parameters import Constraint, is_absent, natural
 
 
 class Level(ExactConstruction):
-    """The amplitude of the spike is level `at` in D0 and the next one in D1.
+    """The spike's amplitude is one of several levels: the one numbered at (D0) or the next (D1).
 
     One of n tokens has the logit 1+gap and carries an amplitude; the others have the logit 1 and carry 0;
     logits are in units of log n. Amplitudes are `levels` evenly spaced numbers from a0 to a1; D0 has number
@@ -21,7 +21,6 @@ class Level(ExactConstruction):
     """
 
     name = "level"
-    title = "The spike's amplitude is one of several levels: the one numbered at (D0) or the next (D1)."
     section = (7, 4, 1)
     provenance = "[ours] docs/theory.md 7.4: a real-valued target"
     tau: Fraction = reader_threshold(None)

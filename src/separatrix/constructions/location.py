@@ -21,7 +21,7 @@ from separatrix.core.tensors import Tensor, torch
 
 
 class Location(BlockConstruction):
-    """The values of `spike`, with keys that tell where the signal is and not how large.
+    """The token at a marked position carries the signal a0 (D0) or a1 (D1); all carry noise.
 
     n = (d-2)t tokens. One of them, at any position, has the logit 1+gap, the others 1, in units of log n; it
     carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries noise b in the
@@ -31,7 +31,6 @@ class Location(BlockConstruction):
     """
 
     name = "location"
-    title = "The token at a marked position carries the signal a0 (D0) or a1 (D1); all carry noise."
     section = (6, 8)
     provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
     special = "the marked token"

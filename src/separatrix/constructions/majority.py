@@ -18,7 +18,7 @@ from separatrix.core.parameters import natural
 
 
 class Majority(ExactConstruction):
-    """n-1 noisy tokens carry a0 or a1; one token of a large logit carries nothing.
+    """All tokens but a loud one carry a0 (D0) or a1 (D1), with noise.
 
     n-1 tokens of logit 1 carry a0=0 in D0 and a1=1 in D1 in the first feature, and each carries noise
     besides, in the feature of its group (of `groups` nearly equal groups): the reader's random signs make it
@@ -28,7 +28,6 @@ class Majority(ExactConstruction):
     """
 
     name = "majority"
-    title = "All tokens but a loud one carry a0 (D0) or a1 (D1), with noise."
     section = (6, 11)
     provenance = "[ours] docs/theory.md 6.11: averaging under noise"
     a0: Fraction = amplitude_or_zero(0)

@@ -12,7 +12,7 @@ from separatrix.core.parameters import Constraint, natural
 
 
 class Parity(ExactConstruction):
-    """The keys are all words of log2 n bits; D1's values follow the parity of the word.
+    """Values are level (D0) or follow the parity of the key's bits (D1).
 
     n = 2^w tokens, whose keys are all words of w bits, written with two coordinates a bit so that nothing is
     negative. The query is the word 0: a logit is scale times the bits that agree, in units of log n. Every
@@ -23,7 +23,6 @@ class Parity(ExactConstruction):
     """
 
     name = "parity"
-    title = "Values are level (D0) or follow the parity of the key's bits (D1)."
     section = (6, 3, 1)
     provenance = "[ours] docs/theory.md 6.3: on the Boolean cube"
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}

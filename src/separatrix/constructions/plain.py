@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Plain(Construction):
-    """Only z = Ax matters: u = g(z), f = u/<u,1>, and the reader sees <f, y>, y in {-1,+1}^n.
+    """n scores are equal (D0), or one of them is 4 log n (D1).
 
     n tokens with scores z. In D0 every z is log base (base=1.5), or spread evenly over [log(base-spread),
     log(base+spread)]; in D1 one of them is peak*log n (peak=4). The reader holds m sign vectors of length n
@@ -39,7 +39,6 @@ class Plain(Construction):
     """
 
     name = "plain"
-    title = "n scores are equal (D0), or one of them is 4 log n (D1)."
     section = (4,)
     provenance = "[rec] docs/theory.md 4"
     has_certificates = True

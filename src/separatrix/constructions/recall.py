@@ -29,7 +29,7 @@ def _keys_fit(p: Any) -> Any:
 
 
 class Recall(ExactConstruction):
-    """n key-value pairs, of which the first is queried.
+    """The value that goes with the queried key is 0 (D0) or 1 (D1), among n pairs.
 
     n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the fewest
     with which n keys fit, unless given), each as a unit vector of width/digits coordinates: with one digit
@@ -41,7 +41,6 @@ class Recall(ExactConstruction):
     """
 
     name = "recall"
-    title = "The value that goes with the queried key is 0 (D0) or 1 (D1), among n pairs."
     section = (6, 10)
     provenance = "[ours] docs/theory.md 6.10: associative recall with fixed weights"
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}

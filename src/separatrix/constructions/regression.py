@@ -10,7 +10,7 @@ from separatrix.core.parameters import Constraint, natural
 
 
 class Regression(ExactConstruction):
-    """Examples (x, <w,x>) along the axes; the query is the sum of the axes.
+    """Examples of a linear function of weights a0 (D0) or a1 (D1), queried outside their range.
 
     n examples (x, y = <w,x>): x runs over the axes of R^width, n/width examples each, and w has a0 in every
     coordinate in D0, a1 in D1. Keys are x times width/n (the step of gradient descent), values are y, the
@@ -21,7 +21,6 @@ class Regression(ExactConstruction):
     """
 
     name = "regression"
-    title = "Examples of a linear function of weights a0 (D0) or a1 (D1), queried outside their range."
     section = (6, 9)
     provenance = "[rec] docs/theory.md 6.9, after arXiv 2212.07677"
     tau: Fraction = reader_threshold(2)

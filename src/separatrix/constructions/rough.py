@@ -15,7 +15,7 @@ from separatrix.core.tensors import Float, Tensor, torch
 
 
 class Rough(Spike):
-    """The spike's matrix with its regularities broken, for sampled engines.
+    """The spike with ragged blocks, several spikes, or noise on every entry.
 
     The matrix of `spike` for any n: the d-2 blocks are as equal as n allows. `spikes` tokens, evenly apart,
     carry a0 or a1 in column 1 instead of one. Every entry gets Gaussian noise of standard deviation `noise`
@@ -24,7 +24,6 @@ class Rough(Spike):
     """
 
     name = "rough"
-    title = "The spike with ragged blocks, several spikes, or noise on every entry."
     section = (7, 5)
     provenance = "[ours] docs/theory.md 7.5: the spike outside its hypotheses"
     example: ClassVar[dict[str, object]] = {**EXAMPLE, "n": 1003, "spikes": 3, "noise": "0.02"}

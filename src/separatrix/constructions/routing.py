@@ -15,7 +15,7 @@ LIFT = 1.25
 
 
 class Routing(ExactConstruction):
-    """n keys evenly on a circle; D1's values alternate between b+a and b-a.
+    """Values are level (D0) or alternate around a circle of keys (D1).
 
     n keys (n even) stand evenly on a circle: logits are scale (1.25 + cos(2 pi j/n)), in units of log n; the
     largest is the first. Every token carries b in D0; in D1 they carry b+a and b-a in turn. A kernel that is
@@ -26,7 +26,6 @@ class Routing(ExactConstruction):
     """
 
     name = "routing"
-    title = "Values are level (D0) or alternate around a circle of keys (D1)."
     section = (6, 3)
     provenance = "[ours] docs/theory.md 6.3"
     example: ClassVar[dict[str, object]] = {"n": 8, "m": 12}

@@ -12,7 +12,7 @@ from separatrix.core.tensors import Tensor
 
 
 class Spike(BlockConstruction):
-    """Self-attention on A: queries, keys and values are all A, through the weight matrix X.
+    """One token in n has a first coordinate of a1 (D1) instead of a0 (D0).
 
     n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, in a
     single row and 0 elsewhere. Columns 2 to d-1 hold b in the column of the row's block. Column d is c
@@ -22,7 +22,6 @@ class Spike(BlockConstruction):
     """
 
     name = "spike"
-    title = "One token in n has a first coordinate of a1 (D1) instead of a0 (D0)."
     section: ClassVar[tuple[int, ...]] = (3,)
     provenance = "[paper] n=(d-2)t, a0, a1, c, tau; [rec] the shape of A and X=11ᵀ; [ours] X=I"
     variants: ClassVar[tuple[dict[str, object], ...]] = ({"form": "ones"}, {"form": "identity"})

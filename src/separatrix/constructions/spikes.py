@@ -10,7 +10,7 @@ from separatrix.core.parameters import natural
 
 
 class Spikes(ExactConstruction):
-    """D0 has the queries of all wrong classes, D1 that of the right one: distinguishing names the class.
+    """One token is large in one of k columns: which?
 
     One of n tokens is the spike: its key is a1 in the column of its class and a0 in the k-1 other columns,
     and it carries 1. The others have b in every column and carry 0. There is a query for each class, the unit
@@ -21,7 +21,6 @@ class Spikes(ExactConstruction):
     """
 
     name = "spikes"
-    title = "One token is large in one of k columns: which?"
     section = (7, 4)
     provenance = "[ours] docs/theory.md 7.4: past two classes"
     special = "the spike"

@@ -16,21 +16,24 @@ class Named(Protocol):
     name: str
 
 
-class _Description:
-    """The paragraphs of a class's docstring after the first, as one line."""
+class _Paragraphs:
+    """Some paragraphs of a class's docstring, as one line."""
+
+    def __init__(self, paragraphs: slice) -> None:
+        self.paragraphs = paragraphs
 
     def __get__(self, _: object, owner: type) -> str:
-        _, *paragraphs = inspect.cleandoc(owner.__doc__ or "").split("\n\n")
-        return " ".join(" ".join(paragraphs).split())
+        paragraphs = inspect.cleandoc(owner.__doc__ or "").split("\n\n")
+        return " ".join(" ".join(paragraphs[self.paragraphs]).split())
 
 
 class Described:
-    """A class that lists show with a title, and with the text of its docstring."""
+    """A class that lists show with the text of its docstring."""
 
-    title: ClassVar[str]
-    """One line."""
-    description: ClassVar[str] = cast("str", _Description())
-    """The docstring after its first paragraph."""
+    title: ClassVar[str] = cast("str", _Paragraphs(slice(1)))
+    """The first paragraph: one line."""
+    description: ClassVar[str] = cast("str", _Paragraphs(slice(1, None)))
+    """The other paragraphs."""
 
 
 Registered = TypeVar("Registered", bound=Named)

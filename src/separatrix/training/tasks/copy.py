@@ -15,7 +15,7 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class CopyTask(LengthTask):
-    """Different symbols in random order with blanks between them, a start token, and the symbols again.
+    """Repeat the symbols among blanks in their order, more of them than in training.
 
     Different symbols in random order, with `blanks` times as many blanks at random positions among them, then
     a start token and the symbols once more without the blanks: from the start token on, each token answers
@@ -26,7 +26,6 @@ class CopyTask(LengthTask):
     """
 
     name = "copy"
-    title = "Repeat the symbols among blanks in their order, more of them than in training."
     provenance = "[rec] selective copying, arXiv 2312.00752, where each answer is read before the next"
     reason = "the context determines it"
     trained: int = length(8)

@@ -15,7 +15,7 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class DuplicationTask(Task):
-    """A multiset of symbols in random order, or the same with every symbol twice: which of the two is it?
+    """Decide whether the symbols of a multiset occur once, or all of them twice.
 
     A multiset of symbols in random order, or every one of them twice; the last token answers which of the two
     it is. Weights that depend on proportions only (softmax, and scores divided by their sum) give the same
@@ -26,7 +26,6 @@ class DuplicationTask(Task):
     """
 
     name = "duplication"
-    title = "Decide whether the symbols of a multiset occur once, or all of them twice."
     provenance = "[ours] docs/theory.md 9.4"
     reason = "the number of tokens determines it"
     items: int = natural(16, at_least=2, at_most=1024)

@@ -13,7 +13,7 @@ from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS, expected_major
 
 
 class InductionTask(Task):
-    """Random symbols, the last of which occurs once before: return the symbol that followed it there.
+    """Return the symbol that followed the earlier occurrence of the last symbol.
 
     n tokens. The last symbol occurs once more at a random earlier position, and the answer is the symbol that
     follows it there; all others are drawn independently from the other symbols. A shortcut returns the most
@@ -23,7 +23,6 @@ class InductionTask(Task):
     """
 
     name = "induction"
-    title = "Return the symbol that followed the earlier occurrence of the last symbol."
     provenance = "[rec] induction heads, arXiv 2209.11895"
     reason = "the last symbol occurs once before"
     n: int = natural(32, at_least=4, at_most=4096)

@@ -33,7 +33,7 @@ MIN_LIST_TOKENS = 4
 
 
 class ListOpsTask(Task):
-    """`[MAX 2 9 [MIN 4 7] 0]`: an expression of fixed length, whose last token returns its value.
+    """Return the value of nested lists of digits under MAX, MIN, MED and SM.
 
     Expressions of `length` tokens: a list is an operator, two or more elements and a bracket; an element is a
     digit or a list, at most `nesting` lists deep. MAX, MIN, MED (the lower median) and SM (the sum modulo
@@ -45,7 +45,6 @@ class ListOpsTask(Task):
     """
 
     name = "listops"
-    title = "Return the value of nested lists of digits under MAX, MIN, MED and SM."
     provenance = "[rec] arXiv 1804.06028, with a generator of our own"
     reason = "the expression determines it"
     length: int = natural(24, at_least=6, at_most=512)

@@ -15,7 +15,7 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class LocationTask(Task):
-    """Tokens x ~ N(0, I); one has x + A k, and the answer is its <v, x>, for fixed directions k and v.
+    """Return a linear function of the one token that stands out along a fixed direction.
 
     n tokens of d normal numbers x. One of them, at a random position, is shifted by A k (shift=A), and the
     answer is its <v,x>, where k and v are the first two axes in every sample. The last token carries only a
@@ -25,7 +25,6 @@ class LocationTask(Task):
     """
 
     name = "location"
-    title = "Return a linear function of the one token that stands out along a fixed direction."
     provenance = "[rec] docs/theory.md 9.6, after arXiv 2509.21936, without noise in the answer"
     n: int = natural(3, at_least=2, at_most=4096)
     d: int = natural(8, at_least=2, at_most=1024)

@@ -17,7 +17,7 @@ PLUS, MINUS, TIMES = range(3)
 
 
 class ModularTask(LengthTask):
-    """`d op d op d …` with + and -, or also *: return the value of the expression so far at each digit.
+    """Return the value of a sum modulo 3 (or 5, with products), beyond the trained length.
 
     Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At each
     digit the answer is the value of the expression up to it, modulo `modulus`. Factors after * are not 0, so
@@ -28,7 +28,6 @@ class ModularTask(LengthTask):
     """
 
     name = "modular"
-    title = "Return the value of a sum modulo 3 (or 5, with products), beyond the trained length."
     provenance = "[rec] arXiv 2411.12537 (without brackets), scored at every digit and with other lengths"
     reason = "the expression determines it"
     trained: int = length(12)

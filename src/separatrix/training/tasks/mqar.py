@@ -14,7 +14,7 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class RecallTask(Task):
-    """`k1 v1 k2 v2 … kp vp`, then the p keys in random order: return the value of each.
+    """Recall the value of every key after reading p pairs of keys and values.
 
     p pairs of a key, each at most once, and a value, drawn independently. Then all p keys follow in random
     order, 3p tokens in total, and the answer at each of them is its value; no other position is scored. A
@@ -24,7 +24,6 @@ class RecallTask(Task):
     """
 
     name = "mqar"
-    title = "Recall the value of every key after reading p pairs of keys and values."
     provenance = "[rec] arXiv 2312.04927, in the compact form with all queries at the end"
     reason = "every key has one value in context"
     pairs: int = natural(16, at_least=2, at_most=1024)

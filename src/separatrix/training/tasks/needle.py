@@ -15,7 +15,7 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class NeedleTask(ShiftedTokenTask):
-    """Tokens carry z ~ N(0, I) and a mark of ±1; one has z + A u, and the last gives u: what is its mark?
+    """Return the mark of the token that stands out along the direction given by the last token.
 
     n tokens, each with dz normal numbers z and a mark, half of them +1 and half -1, in random order. One
     token at a random position is shifted by A u, where u is a random direction given by the last token and A
@@ -28,7 +28,6 @@ class NeedleTask(ShiftedTokenTask):
     """
 
     name = "needle"
-    title = "Return the mark of the token that stands out along the direction given by the last token."
     provenance = "[ours] docs/theory.md 9.1"
     relations = (
         Constraint(

@@ -12,7 +12,7 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class ParityTask(LengthTask):
-    """Random bits: decide at each whether the number of ones so far is odd.
+    """Decide whether the number of ones so far is odd, beyond the trained length.
 
     Independent bits; the answer at each bit is the parity of all bits up to it. Models are trained on
     `trained` bits; validation and test samples have `tested` bits, of which only those beyond the trained
@@ -22,7 +22,6 @@ class ParityTask(LengthTask):
     """
 
     name = "parity"
-    title = "Decide whether the number of ones so far is odd, beyond the trained length."
     provenance = "[rec] arXiv 2411.12537, scored at every bit and with other lengths"
     reason = "the bits determine it"
     trained: int = length(24)

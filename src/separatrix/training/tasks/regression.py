@@ -14,7 +14,7 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class RegressionTask(Task):
-    """n examples (x, <w,x>) with normal x and w, then a query x: predict <w,x>.
+    """Predict the value of a linear function at a point, from n examples in context.
 
     x and w have d independent normal numbers each; every sample has its own w. n tokens give x and y = <w,x>,
     the last token an x with y = 0 and a mark; the answer is <w,x> for it, and the score is the squared error
@@ -24,7 +24,6 @@ class RegressionTask(Task):
     """
 
     name = "regression"
-    title = "Predict the value of a linear function at a point, from n examples in context."
     provenance = "[rec] docs/theory.md 9.5, after arXiv 2212.07677 and 2307.03576"
     n: int = natural(20, at_least=1, at_most=4096)
     d: int = natural(5, at_least=1, at_most=256)

@@ -17,7 +17,7 @@ OFFSETS = tuple(tenths / 10 for tenths in range(10))
 
 
 class RetrievalTask(LengthTask):
-    """Items with a priority and a class: return the class of the item with the highest priority.
+    """Return the class of the item with the highest priority, among more items than in training.
 
     Items with a priority, uniform between 0 and 1, and one of `classes` classes; the last token carries only
     a mark, and answers with the class of the item with the highest priority. Models are trained on `trained`
@@ -27,7 +27,6 @@ class RetrievalTask(LengthTask):
     """
 
     name = "retrieval"
-    title = "Return the class of the item with the highest priority, among more items than in training."
     provenance = "[rec] max retrieval, arXiv 2410.01104, with a fixed number of training items"
     reason = "one priority is the highest"
     classes: int = natural(10, at_least=2, at_most=256)

@@ -13,7 +13,7 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class SpikeTask(ShiftedTokenTask):
-    """Tokens z ~ N(0, I); in half of the samples one of them has z + A u, for a fixed u: is there one?
+    """Decide whether one of n tokens stands out along a fixed direction.
 
     n tokens of dz normal numbers z. In half of the samples one token, at a random position, is shifted by A
     u, where u = (1, ..., 1)/sqrt(dz) in every sample and A = strength sqrt(2 ln n). The last token carries
@@ -25,7 +25,6 @@ class SpikeTask(ShiftedTokenTask):
     """
 
     name = "spike"
-    title = "Decide whether one of n tokens stands out along a fixed direction."
     provenance = "[ours] docs/theory.md 9.2, after the spike of the paper's summary"
     setting = WITHOUT_NORMS | {"batch": 64, "steps": 400, "rates": "0.003,0.01,0.03"}
     proof = "docs/theory.md 9.2: the likelihood ratio of the moments is a Bessel function"
