@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from separatrix.core.documents import register_json
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.core.parameters import Parametrised
+from separatrix.core.registry import Described
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._blocks import attend_by_blocks, divide
 from separatrix.mechanisms._methods import attention_method
@@ -31,7 +32,7 @@ from separatrix.mechanisms.extras import Extra, TokenSizes
 from separatrix.mechanisms.weights import mark
 
 
-class Mechanism(Parametrised, ABC):
+class Mechanism(Described, Parametrised, ABC):
     """An attention mechanism. Subclasses set the class variables and define `definition` and a fast form."""
 
     formula: ClassVar[str]
