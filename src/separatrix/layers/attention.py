@@ -18,7 +18,7 @@ from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, ShortConvolution, TokenMask, Tokens, init_to_keep_size, rotate
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.mechanisms.decoding import positions_of
+from separatrix.mechanisms.decoding import NewTokens, positions_of
 from separatrix.mechanisms.drawn_weights import seed_unless_given
 from separatrix.mechanisms.extras import Extra, TokenSizes, describe_value
 from separatrix.mechanisms.how_called import is_lazy
@@ -134,7 +134,7 @@ class Attention(Measured):
         first = 0 if last is None else x.shape[1] - last
         q = self.scale * q
         if self.causal:
-            out, past = self.mechanism.decode(cache, q, k, v, present, skipped=first, **extras)
+            out, past = self.mechanism.decode(cache, NewTokens(q, k, v, present, first, extras))
         else:
             # Not all mechanisms support fewer queries than keys; for the others, outputs are cut afterwards.
             can_skip = self.mechanism.answers_few and self.mechanism.causality is not Causality.NEVER

@@ -229,29 +229,12 @@ class Mechanism(Described, Parametrised, ABC):
         """
         return predict_memory(self, tokens, heads, width, features, dtype)
 
-    def decode(
-        self,
-        past: Past | None,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Present | None = None,
-        *,
-        skipped: int = 0,
-        **extras: Any,
-    ) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Read tokens after those of `past`; return their causal outputs, and the memory for later tokens.
 
-        **Arguments:**
-
-        - `past`: the memory that the previous call returned; None at the beginning.
-        - `present`: which of the new tokens are present.
-        - `skipped`: the number of first new tokens that are read but get no output.
+        `past` is the memory that the previous call returned, None at the beginning: a cache of keys and values,
+        unless a mechanism has a state.
         """
-        return self.decode_tokens(past, NewTokens(q, k, v, present, skipped, extras))
-
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
-        """Implement `decode`: from a cache of keys and values, unless a mechanism has a state."""
         return decode_from_cache(self, past, new)
 
     def attend_to_cache(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.tensors import Bool, Float, Int64, Tensor, functional, torch
 from separatrix.mechanisms._types import CallOptions
@@ -66,11 +66,7 @@ class LazyState(Sequence[Tensor]):
         self._compute = None  # It holds the tokens that the state was computed from.
         return state
 
-    @overload
-    def __getitem__(self, index: int) -> Tensor: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Tensor, ...]: ...
-    def __getitem__(self, index: int | slice) -> Tensor | tuple[Tensor, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._state[index]
 
     def __len__(self) -> int:
@@ -118,9 +114,9 @@ class NewTokens:
     q: Tensor
     k: Tensor
     v: Tensor
-    present: Tensor | None
-    skipped: int
-    extras: dict[str, Any]
+    present: Tensor | None = None
+    skipped: int = 0
+    extras: dict[str, Any] = field(default_factory=dict)
 
     def lengths(self, past: Past | None) -> Int64[Tensor, " batch"]:
         """Count the tokens that each batch element has read, these included."""

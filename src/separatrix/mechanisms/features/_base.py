@@ -119,10 +119,10 @@ class FeatureMechanism(Mechanism):
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
         return self.summarise(k, v)
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Decode from the sums, if it `has_fixed_sums`."""
         if not self.has_fixed_sums:
-            return super().decode_tokens(past, new)
+            return super().decode(past, new)
         return decode_from_sums(self, self, past, new)
 
     def summarise(self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any) -> tuple[Tensor, ...]:
@@ -168,12 +168,7 @@ class FeatureMechanism(Mechanism):
         blocks = split_range(0, q.shape[-2], step)
         if len(blocks) < 2:
             return self._read(q, *memory.tensors)
-        if is_recording:
-            return self.recompute_by_rows(lambda _, *inputs: self._read(*inputs), blocks, q, *memory.tensors)
-        out = q.new_empty(*q.shape[:-1], v.shape[-1])
-        for block_q, block_out in split_tokens(step, q, out):
-            memory.read(*memory.scale_queries(self.scale_features(block_q, "query")), block_out)
-        return out
+        return self.recompute_by_rows(lambda _, *inputs: self._read(*inputs), blocks, q, *memory.tensors)
 
     def _attend_in_place(
         self, memory: FeatureMemory, q: Tensor, k: Tensor, v: Tensor, multiplicity: Tensor | None

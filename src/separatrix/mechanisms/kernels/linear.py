@@ -51,7 +51,7 @@ class Linear(ScoreMechanism):
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
         return self.feature_map.summarise(k, v)
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Decode from the sums of `k (v, 1)ᵀ`."""
         return decode_from_sums(self, self.feature_map, past, new)
 

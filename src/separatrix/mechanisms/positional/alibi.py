@@ -99,10 +99,10 @@ class Alibi(WrapperMechanism, FadingMechanism):
         assert self.faded_features is not None
         return self.faded_features.summarise(k, v, slopes=self.default_slopes(k))
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Decode feature maps from sums that decay, others from the keys in reach of the inner mechanism."""
         if self.faded_features is None or not self.fixed_state:
-            return super().decode_tokens(past, new)
+            return super().decode(past, new)
         return decode_from_sums(self, self.faded_features, past, new)
 
     def attend_to_cache(

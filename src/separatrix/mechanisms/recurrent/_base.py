@@ -87,7 +87,7 @@ class RecurrentMechanism(Mechanism):
             length, state = longer, after
         return state
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Read a single token by a step, and several by runs, from the state."""
         before = None if past is None else tuple(past.state)
         q, k, v, extras = new.q, new.k, new.v, new.extras
