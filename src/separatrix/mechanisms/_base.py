@@ -100,15 +100,15 @@ class Mechanism(Described, Parametrised, ABC):
         causal: bool = False,
         *,
         first: int = 0,
-        present: Present | None = None,
+        present: Tensor | None = None,  # of any shape: a wrong one is described, not refused by a type checker
         **extras: Any,
     ) -> Attended:
+        """Compute the fast form."""
+        return call_with_positions(self, self.fast_form, q, k, v, CallOptions(counts, causal, first, present), extras)
+
+    def fast_form(self, q: Queries, k: Keys, v: Values, options: CallOptions, extras: dict[str, Any]) -> Attended:
         """Compute the fast form; the definition unless a mechanism has a better one."""
-
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
-            return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
-
-        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
+        return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
 
     def check_lengths(self, queries: int, keys: int, options: CallOptions) -> None:
         """Raise a UsageError if the mechanism cannot be called with these numbers of tokens."""

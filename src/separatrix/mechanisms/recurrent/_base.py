@@ -18,7 +18,7 @@ from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import fill_extras, full_precision, to_common_dtype, upcast, zero_absent_extras
-from separatrix.mechanisms._positions import Causality, call_with_positions, check_positions, check_request, zero_absent
+from separatrix.mechanisms._positions import Causality, check_positions, check_request, zero_absent
 from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS
 from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.decoding import Answers, NewTokens, Past, bytes_of
@@ -162,25 +162,10 @@ class RecurrentMechanism(Mechanism):
                 return torch.stack(out, dim=-2).to(dtype), state
             return (out[0] if len(out) == 1 else torch.cat(out, dim=-2)).to(dtype), state
 
-    def __call__(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        counts: Tensor | None = None,
-        causal: bool = False,
-        *,
-        first: int = 0,
-        present: Tensor | None = None,  # of any shape: a wrong one is described below, not by a type checker
-        **extras: Any,
-    ) -> Attended:
+    def fast_form(self, q: Queries, k: Keys, v: Values, options: CallOptions, extras: dict[str, Any]) -> Attended:
         """Compute the chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
-        check_request(self, counts, causal)
-
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
-            return self.chunked(q, k, v, **options.positions(), **extras)[0]
-
-        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
+        check_request(self, options.counts, options.causal)
+        return self.chunked(q, k, v, **options.positions(), **extras)[0]
 
     def tokens_per_run(self, k: Keys) -> int:
         """Return the tokens read at once by the call: the scores of all heads should fit into the cache."""
