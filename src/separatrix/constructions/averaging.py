@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.constructions._base import Label, amplitude_or_zero
-from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, drop_empty
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup
 from separatrix.core.parameters import Constraint, natural
 
 
@@ -33,10 +33,7 @@ class Averaging(ExactConstruction):
     )
 
     def describe(self, label: Label) -> Description:
-        q, n, key = self.q, self.n, 1 + self.gap
-        if label:
-            groups = drop_empty(TokenGroup((key,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - q))
-        else:
-            other_groups = (TokenGroup((ONE,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - 2 * q))
-            groups = drop_empty(TokenGroup((key,), (ZERO,), q), *other_groups)
-        return Description(((ONE,),), groups)
+        other_ones = 0 if label else self.q
+        queried = TokenGroup((1 + self.gap,), (ONE if label else ZERO,), self.q)
+        others = (TokenGroup((ONE,), (ONE,), other_ones), TokenGroup((ONE,), (ZERO,), self.n - self.q - other_ones))
+        return Description(((ONE,),), (queried, *others))

@@ -5,15 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude_or_zero
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    TokenGroup,
-    drop_empty,
-    unit_vector,
-)
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, unit_vector
 from separatrix.core.parameters import natural
 
 
@@ -44,4 +36,4 @@ class Majority(ExactConstruction):
             noise = unit_vector(group, self.groups, self.noise)
             count = (self.n - 1) // self.groups + (group < (self.n - 1) % self.groups)
             groups.append(TokenGroup((ONE,), (value, *noise), count))
-        return Description(((ONE,),), drop_empty(*groups))
+        return Description(((ONE,),), tuple(groups))
