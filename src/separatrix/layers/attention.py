@@ -14,8 +14,7 @@ from torch import nn
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Float, Tensor
 from separatrix.layers.cache import Cache
-from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm, ShortConvolution, TokenMask, Tokens, init_to_keep_size, rotate
+from separatrix.layers.parts import Measured, RMSNorm, ShortConvolution, TokenMask, Tokens, init_to_keep_size, rotate
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.decoding import NewTokens, positions_of

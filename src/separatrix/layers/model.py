@@ -13,8 +13,7 @@ from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Float, Tensor
 from separatrix.layers.attention import Attention, check_natural
 from separatrix.layers.cache import Cache
-from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm, TokenMask, Tokens, init_to_keep_size
+from separatrix.layers.parts import Measured, RMSNorm, TokenMask, Tokens, init_to_keep_size
 from separatrix.mechanisms.extras import describe_value
 
 Caches = Sequence[Cache | None]

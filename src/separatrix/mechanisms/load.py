@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial, update_wrapper
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from separatrix.core.errors import one_line, user_source_line
 from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
+from separatrix.core.registry import by_name, find_classes, modules
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms._registry import find_mechanisms
 from separatrix.mechanisms.custom import CustomMechanism, called_with, tried, wrap
 from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
@@ -34,6 +35,17 @@ SIZES = {
 
 CALL_OPTIONS = {*HowCalled.model_fields} - {"seed"}
 """Words that always tell how a function is called, even if it has a parameter of that name."""
+
+FIRST = "kernels"
+"""The folder listed before the others: softmax and linear, which all are compared with."""
+
+
+def find_mechanisms(package: ModuleType) -> dict[str, type[Mechanism]]:
+    """Return every mechanism in the folders of a package, by name; sorted by folder, then by name."""
+    families = sorted(modules(package, folders=True), key=lambda family: family.__name__.split(".")[-1] != FIRST)
+    folders = (sorted(find_classes(family, Mechanism), key=lambda kind: kind.name) for family in families)
+    return by_name((mechanism for folder in folders for mechanism in folder), "mechanisms")
+
 
 MECHANISMS: dict[str, type[Mechanism]] = find_mechanisms(sys.modules["separatrix.mechanisms"])
 """All mechanisms defined in the folders of the families, by name."""
