@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ Row = dict[str, Any]
 def list_mechanisms() -> list[Row]:
     """Return every mechanism with its formula, parameters and source."""
     from separatrix.mechanisms import MECHANISMS
-    from separatrix.mechanisms.load import installed
+    from separatrix.mechanisms.load import describe_plugin, installed
 
     rows = [
         {
@@ -33,7 +32,7 @@ def list_mechanisms() -> list[Row]:
             "family": "of another package",
             "formula": "as programmed",
             "parameters": ["see its package"],
-            "source": str(plugin),
+            "source": describe_plugin(plugin),
         }
         for name, plugin in installed().items()
     ]
@@ -50,7 +49,7 @@ def describe_mechanism(name: str) -> Row:
     parameters = ",".join(f"{parameter}={value}" for parameter, value in kind.example.items())
     spelling = f"{name}:{parameters}" if parameters else name
     return {
-        "about": _first_paragraph(kind),
+        "about": kind.title,
         "defaults": _defaults(kind.schema),
         "extras": [extra.name for extra in kind.extras],
         "causal": kind.causality.value,
@@ -177,10 +176,6 @@ def _defaults(schema: type[Parameters]) -> dict[str, str]:
 
     fields = {name: field for name, field in schema.model_fields.items() if not field.is_required()}
     return {name: str(format_value(field.default)) for name, field in fields.items() if not is_absent(field.default)}
-
-
-def _first_paragraph(kind: type) -> str:
-    return " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
 
 
 def list_published() -> list[Row]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.layers import Attention, Model
 from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
-from separatrix.mechanisms.decoding import CACHE, STATE, WINDOW, Past, bytes_of
+from separatrix.mechanisms.decoding import CACHE, STATE, WINDOW, NewTokens, Past, bytes_of
 
 BOUNDED = [
     "window:size=1",
@@ -77,7 +77,7 @@ def in_runs(
         here = slice(start, min(start + size, q.shape[-2]))
         some = {name: x[..., here, :] if name in streams else x for name, x in extras.items()}
         there = None if present is None else present[:, here]
-        out, past = mechanism.decode(past, *(x[..., here, :] for x in (q, k, v)), there, **some)
+        out, past = mechanism.decode(past, NewTokens(*(x[..., here, :] for x in (q, k, v)), there, extras=some))
         rows.append(out)
         start = here.stop
         if start == q.shape[-2]:
@@ -198,7 +198,7 @@ def test_decayed_sums_bear_many_tokens() -> None:
     q, k, v = torch.randn(3, 1, 1, 3000, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     slopes, past = torch.ones(1, dtype=torch.float64), None
     for here in (slice(0, 2990), *(slice(t, t + 1) for t in range(2990, 3000))):
-        out, past = mechanism.decode(past, *(x[..., here, :] for x in (q, k, v)), slopes=slopes)
+        out, past = mechanism.decode(past, NewTokens(*(x[..., here, :] for x in (q, k, v)), extras={"slopes": slopes}))
     near = [x[..., 2900:, :] for x in (q, k, v)]  # e^-100 of what is older is left
     expected = mechanism.definition(*near, causal=True, slopes=slopes)[..., -1:, :]
     torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-13)

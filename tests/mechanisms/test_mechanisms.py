@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from separatrix.core.numbers.logforms import LogForm
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Linear, Mechanism, ScoreMechanism, Softmax, examples, mechanism_named
-from separatrix.mechanisms._registry import find_mechanisms
+from separatrix.mechanisms.load import find_mechanisms
 
 SPELLINGS = [
     *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),

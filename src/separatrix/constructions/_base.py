@@ -13,6 +13,7 @@ from separatrix.core.documents import register_json
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Constraint, Parameters, Parametrised, exact, natural
 from separatrix.core.parameters.declared import REQUIRED, Number
+from separatrix.core.registry import Described
 from separatrix.core.tensors import Float, Tensor, torch
 
 if TYPE_CHECKING:
@@ -141,12 +142,10 @@ class BlockModel:
     """The relative float64 error of logits and steps, beyond the few roundings of a product."""
 
 
-class Construction(Parametrised, ABC):
+class Construction(Described, Parametrised, ABC):
     """A pair of token families with validated parameters."""
 
-    title: ClassVar[str]
     provenance: ClassVar[str]
-    description: ClassVar[str]
     example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
     """The parameters of the reference point, for tables of all constructions."""
     variants: ClassVar[tuple[dict[str, object], ...]] = ({},)

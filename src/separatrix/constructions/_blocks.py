@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from separatrix.constructions._base import (
     Exchangeable,
     Label,
     Probe,
+    Tokens,
     amplitude,
     reader_threshold,
     sign_vector_count,
@@ -88,6 +90,17 @@ class BlockConstruction(Construction):
     def block_size(self) -> int:
         """t, the tokens in a block."""
         return self.n // (self.d - 2)
+
+    @abstractmethod
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
+        """Return the rows of A as values, with their queries and keys; `spike` is the row of the spike."""
+
+    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
+        return self.tokens(self.matrix(label, spike, dtype), spike)
+
+    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        matrix, counts = self.group_matrix(label, dtype, spike)
+        return self.tokens(matrix, 0, counts)
 
     def matrix(self, label: Label, spike: int, dtype: torch.dtype) -> Float[Tensor, "n d"]:
         """Return the n-by-d matrix A of D0 or D1."""

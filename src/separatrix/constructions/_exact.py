@@ -45,6 +45,10 @@ class Description:
 
     queries: tuple[Vector, ...]
     groups: tuple[TokenGroup, ...]
+    """Those that have at least one token; others are left out."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(group for group in self.groups if group.count > 0))
 
     def tensors(self, unit: float = 1.0) -> tuple[torch.Tensor, ...]:
         """Return queries, keys times the unit of logits, values and counts, in float64."""
@@ -63,11 +67,6 @@ def unit_vector(position: int, width: int, size: Fraction = ONE) -> Vector:
     (Fraction(0, 1), Fraction(1, 1), Fraction(0, 1))
     """
     return tuple(size if i == position else ZERO for i in range(width))
-
-
-def drop_empty(*groups: TokenGroup) -> tuple[TokenGroup, ...]:
-    """Return the groups that have at least one token."""
-    return tuple(group for group in groups if group.count > 0)
 
 
 class ExactConstruction(Construction):

@@ -10,19 +10,17 @@ from separatrix.core.parameters import exact
 
 
 class Critical(ExactConstruction):
-    """A token among n-1 others, all inner products rho, at the logit scale gamma log n."""
+    """A token looks for itself among n-1 others of inner product rho.
+
+    A query has inner product 1 with its own token and rho with the n-1 others; logits are gamma log n times
+    that. Its own token carries a0=0 in D0 and a1=1 in D1, the others carry 0. Only inner products matter, so
+    keys have width 1. Softmax gives its own token f = 1/(1+(n-1)n^(-gamma(1-rho))): as n grows f tends to 1
+    for gamma above gamma_c = 1/(1-rho), to 0 below, and to 1/2 at gamma_c.
+    """
 
     name = "critical"
-    title = "A token looks for itself among n-1 others of inner product rho."
     section = (6, 6)
     provenance = "[rec] docs/theory.md 6.6, after arXiv 2510.05554"
-    description = (
-        "A query has inner product 1 with its own token and rho with the n-1 others; logits are gamma log "
-        "n times that. Its own token carries a0=0 in D0 and a1=1 in D1, the others carry 0. Only inner "
-        "products matter, so keys have width 1. Softmax gives its own token f = "
-        "1/(1+(n-1)n^(-gamma(1-rho))): as n grows f tends to 1 for gamma above gamma_c = 1/(1-rho), to 0 "
-        "below, and to 1/2 at gamma_c."
-    )
     gamma: Fraction = amplitude(2)
     rho: Fraction = exact("1/4", at_least=0, at_most=1)
     a0: Fraction = amplitude_or_zero(0)

@@ -6,36 +6,29 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens, amplitude
+from separatrix.constructions._base import BlockModel, Presence, QueryRow, Tokens, amplitude
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
-from separatrix.core.tensors import Tensor, torch
+from separatrix.core.tensors import Tensor
 
 
 class Cross(BlockConstruction):
-    """Queries with row sum r_Q and no spike; keys and values are A, which has the spike; X = 11ᵀ."""
+    """The spike is in the keys and values; the queries only have a row sum r_Q.
+
+    Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose rows sum
+    to r_Q (here all in column d) and carry no spike. Scores are products of row sums (X = 11ᵀ), so every
+    query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given.
+    """
 
     name = "cross"
-    title = "The spike is in the keys and values; the queries only have a row sum r_Q."
     section = (5,)
     provenance = "[ours] docs/theory.md 5, checked numerically"
-    description = (
-        "Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose "
-        "rows sum to r_Q (here all in column d) and carry no spike. Scores are products of row sums "
-        "(X = 11ᵀ), so every query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given."
-    )
     example: ClassVar[dict[str, object]] = {**EXAMPLE, "r_Q": 1}
     has_certificates = True
     r_Q: Fraction = amplitude()
 
-    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        return self._tokens(self.n, self.matrix(label, spike, dtype))
-
-    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        # All query rows are equal, so one stands for them all.
-        return self._tokens(1, *self.group_matrix(label, dtype, spike))
-
-    def _tokens(self, queries: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
-        query = matrix.new_full((queries, 1), float(self.r_Q) * self.unit)
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
+        # All query rows are equal, so one stands for them all if tokens are counted.
+        query = matrix.new_full((self.n if counts is None else 1, 1), float(self.r_Q) * self.unit)
         return Tokens(query, matrix.sum(-1, keepdim=True), matrix, matrix.sum(-1), counts)
 
     @classmethod

@@ -10,19 +10,18 @@ from separatrix.core.parameters import exact
 
 
 class Dispersion(ExactConstruction):
-    """One key is `gap` above the others, at a scale that does not grow with n."""
+    """The token of the largest logit carries a0 (D0) or a1 (D1); logits stay bounded.
+
+    n tokens of width 1 and a query 1. One has the logit 1+gap and carries a0=0 in D0, a1=1 in D1; the others
+    have the logit 1 and carry 0. Logits are plain numbers and do not grow with n, so softmax gives the one
+    token exp(gap)/(exp(gap)+n-1): it reads it at small n and is blind at large n, as linear attention is. A
+    temperature that falls like 1/log n (logn-softmax) repairs it for a gap above 1, leaving out all but the
+    largest logit (hardmax, topk:k=1) for any.
+    """
 
     name = "dispersion"
-    title = "The token of the largest logit carries a0 (D0) or a1 (D1); logits stay bounded."
     section = (6, 5)
     provenance = "[rec] docs/theory.md 6.5, after arXiv 2410.01104"
-    description = (
-        "n tokens of width 1 and a query 1. One has the logit 1+gap and carries a0=0 in D0, a1=1 in D1; the "
-        "others have the logit 1 and carry 0. Logits are plain numbers and do not grow with n, so softmax "
-        "gives the one token exp(gap)/(exp(gap)+n-1): it reads it at small n and is blind at large n, as "
-        "linear attention is. A temperature that falls like 1/log n (logn-softmax) repairs it for a gap "
-        "above 1, leaving out all but the largest logit (hardmax, topk:k=1) for any."
-    )
     gap: Fraction = exact(3, at_least=0, at_most=10**4)
     a0: Fraction = amplitude_or_zero(0)
     a1: Fraction = amplitude_or_zero(1)

@@ -11,20 +11,19 @@ from separatrix.core.parameters import natural
 
 
 class Duplication(ExactConstruction):
-    """The same tokens r0 times (D0) or r1 times (D1)."""
+    """Every token is there once (D0) or twice (D1).
+
+    n tokens of width 1, each r0 times in D0 and r1 times in D1, so that there are n r0 or n r1 of them. One
+    has key 2/n and carries 2, the others have key 1/n and carry 1; the query is 1, logits are plain numbers.
+    Weights that depend on proportions alone (softmax, and every normalised score of the logit; not
+    logn-softmax, sparsemax or topk) give both labels the same row, so no reader tells them apart.
+    Unnormalised linear attention is multiplied by r: about 1 and about 2, with tau=1.5 between them. Linear
+    wins.
+    """
 
     name = "duplication"
-    title = "Every token is there once (D0) or twice (D1)."
     section = (6, 2)
     provenance = "[ours] docs/theory.md 6.2"
-    description = (
-        "n tokens of width 1, each r0 times in D0 and r1 times in D1, so that there are n r0 or n r1 of "
-        "them. One has key 2/n and carries 2, the others have key 1/n and carry 1; the query is 1, logits "
-        "are plain numbers. Weights that depend on proportions alone (softmax, and every normalised score "
-        "of the logit; not logn-softmax, sparsemax or topk) give both labels the same row, so no reader "
-        "tells them apart. Unnormalised linear attention is multiplied by r: about 1 and about 2, with "
-        "tau=1.5 between them. Linear wins."
-    )
     example: ClassVar[dict[str, object]] = {"n": 100, "m": 12}
     tau: Fraction = reader_threshold("3/2")
     r0: int = natural(1, at_least=1, at_most=10**6)

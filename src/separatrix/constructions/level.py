@@ -11,20 +11,18 @@ from separatrix.core.parameters import Constraint, is_absent, natural
 
 
 class Level(ExactConstruction):
-    """The amplitude of the spike is level `at` in D0 and the next one in D1."""
+    """The spike's amplitude is one of several levels: the one numbered at (D0) or the next (D1).
+
+    One of n tokens has the logit 1+gap and carries an amplitude; the others have the logit 1 and carry 0;
+    logits are in units of log n. Amplitudes are `levels` evenly spaced numbers from a0 to a1; D0 has number
+    `at` (counted from 0), D1 the next. tau is half-way between the two unless given. The quantity measured is
+    the resolution: the margin over the spacing of the levels is the slope with which the mechanism passes the
+    amplitude on, which is the weight of the token: 1 - O(n^(1-gap)) for softmax, O(1/n) for linear attention.
+    """
 
     name = "level"
-    title = "The spike's amplitude is one of several levels: the one numbered at (D0) or the next (D1)."
     section = (7, 4, 1)
     provenance = "[ours] docs/theory.md 7.4: a real-valued target"
-    description = (
-        "One of n tokens has the logit 1+gap and carries an amplitude; the others have the logit 1 and "
-        "carry 0; logits are in units of log n. Amplitudes are `levels` evenly spaced numbers from a0 to "
-        "a1; D0 has number `at` (counted from 0), D1 the next. tau is half-way between the two unless "
-        "given. The quantity measured is the resolution: the margin over the spacing of the levels is the "
-        "slope with which the mechanism passes the amplitude on, which is the weight of the token: 1 - "
-        "O(n^(1-gap)) for softmax, O(1/n) for linear attention."
-    )
     tau: Fraction = reader_threshold(None)
     a0: Fraction = amplitude_or_zero(0)
     a1: Fraction = amplitude_or_zero(1)

@@ -8,7 +8,6 @@ from typing import Any
 
 from separatrix.constructions._base import (
     BlockModel,
-    Label,
     Presence,
     QueryRow,
     Tokens,
@@ -22,19 +21,18 @@ from separatrix.core.tensors import Tensor, torch
 
 
 class Location(BlockConstruction):
-    """The values of `spike`, with keys that tell where the signal is and not how large."""
+    """The token at a marked position carries the signal a0 (D0) or a1 (D1); all carry noise.
+
+    n = (d-2)t tokens. One of them, at any position, has the logit 1+gap, the others 1, in units of log n; it
+    carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries noise b in the
+    feature of its block (the reader's random signs make it noise) and c in the last. Softmax reads the marked
+    token alone, linear attention the mean of the noise and (1+gap)/(n+gap) of the signal. Values are in units
+    of sqrt(log n); tau=1/2.
+    """
 
     name = "location"
-    title = "The token at a marked position carries the signal a0 (D0) or a1 (D1); all carry noise."
     section = (6, 8)
     provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
-    description = (
-        "n = (d-2)t tokens. One of them, at any position, has the logit 1+gap, the others 1, in units of log "
-        "n; it carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries "
-        "noise b in the feature of its block (the reader's random signs make it noise) and c in the last. "
-        "Softmax reads the marked token alone, linear attention the mean of the noise and (1+gap)/(n+gap) "
-        "of the signal. Values are in units of sqrt(log n); tau=1/2."
-    )
     special = "the marked token"
     d: int = natural(102, at_least=4)
     a0: Fraction = exact(0, at_least=0)
@@ -44,14 +42,8 @@ class Location(BlockConstruction):
     tau: Fraction = reader_threshold("1/2")
     gap: Fraction = amplitude_or_zero(2)
 
-    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        return self._tokens(spike, self.matrix(label, spike, dtype))
-
-    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        return self._tokens(0, *self.group_matrix(label, dtype, spike))
-
-    def _tokens(self, marked_row: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
-        is_marked = torch.arange(len(matrix)) == marked_row
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
+        is_marked = torch.arange(len(matrix)) == spike
         keys = self.unit**2 * (1 + float(self.gap) * is_marked.to(matrix.dtype))
         return Tokens(matrix.new_ones(1, 1), keys[:, None], matrix, matrix.sum(-1), counts, last=True)
 

@@ -12,20 +12,19 @@ from separatrix.core.parameters import Constraint, natural
 
 
 class Parity(ExactConstruction):
-    """The keys are all words of log2 n bits; D1's values follow the parity of the word."""
+    """Values are level (D0) or follow the parity of the key's bits (D1).
+
+    n = 2^w tokens, whose keys are all words of w bits, written with two coordinates a bit so that nothing is
+    negative. The query is the word 0: a logit is scale times the bits that agree, in units of log n. Every
+    token carries b in D0; in D1 it carries b+a where an even number of bits differ, b-a where an odd number
+    does. A kernel that is a polynomial of degree below w in the logit cancels parity exactly, whatever its
+    coefficients; degree w does not. Softmax passes a tanh(s/2)^w, s = scale log n, which is rational for a
+    whole scale.
+    """
 
     name = "parity"
-    title = "Values are level (D0) or follow the parity of the key's bits (D1)."
     section = (6, 3, 1)
     provenance = "[ours] docs/theory.md 6.3: on the Boolean cube"
-    description = (
-        "n = 2^w tokens, whose keys are all words of w bits, written with two coordinates a bit so that "
-        "nothing is negative. The query is the word 0: a logit is scale times the bits that agree, in units "
-        "of log n. Every token carries b in D0; in D1 it carries b+a where an even number of bits differ, "
-        "b-a where an odd number does. A kernel that is a polynomial of degree below w in the logit cancels "
-        "parity exactly, whatever its coefficients; degree w does not. Softmax passes a tanh(s/2)^w, s = "
-        "scale log n, which is rational for a whole scale."
-    )
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}
     n: int = natural(at_least=2, at_most=4096)
     tau: Fraction = reader_threshold(1)

@@ -31,18 +31,16 @@ if TYPE_CHECKING:
 
 
 class Plain(Construction):
-    """Only z = Ax matters: u = g(z), f = u/<u,1>, and the reader sees <f, y>, y in {-1,+1}^n."""
+    """n scores are equal (D0), or one of them is 4 log n (D1).
+
+    n tokens with scores z. In D0 every z is log base (base=1.5), or spread evenly over [log(base-spread),
+    log(base+spread)]; in D1 one of them is peak*log n (peak=4). The reader holds m sign vectors of length n
+    and the constant threshold tau=1/4. Margins are measured on the weight of the one token, without a unit.
+    """
 
     name = "plain"
-    title = "n scores are equal (D0), or one of them is 4 log n (D1)."
     section = (4,)
     provenance = "[rec] docs/theory.md 4"
-    description = (
-        "n tokens with scores z. In D0 every z is log base (base=1.5), or spread evenly over "
-        "[log(base-spread), log(base+spread)]; in D1 one of them is peak*log n (peak=4). "
-        "The reader holds m sign vectors of length n and the constant threshold tau=1/4. "
-        "Margins are measured on the weight of the one token, without a unit."
-    )
     has_certificates = True
     n: int = natural(at_least=3, at_most=10**300)
     m: int = sign_vector_count()

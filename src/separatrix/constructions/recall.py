@@ -29,22 +29,20 @@ def _keys_fit(p: Any) -> Any:
 
 
 class Recall(ExactConstruction):
-    """n key-value pairs, of which the first is queried."""
+    """The value that goes with the queried key is 0 (D0) or 1 (D1), among n pairs.
+
+    n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the fewest
+    with which n keys fit, unless given), each as a unit vector of width/digits coordinates: with one digit
+    keys are orthogonal and `width` of them fit, with more (width/digits)^digits fit and overlap. The query is
+    one of the keys, and a logit is scale times the share of digits that agree, in units of log n. The queried
+    pair carries 0 in D0 and 1 in D1, all others 1. Softmax recalls it while scale/digits is large enough; a
+    mechanism whose state is linear in the keys recalls it while they are orthogonal. Past `width` pairs the
+    keys written here overlap with the queried one and it is lost; other keys might leave that one alone.
+    """
 
     name = "recall"
-    title = "The value that goes with the queried key is 0 (D0) or 1 (D1), among n pairs."
     section = (6, 10)
     provenance = "[ours] docs/theory.md 6.10: associative recall with fixed weights"
-    description = (
-        "n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the "
-        "fewest with which n keys fit, unless given), each as a unit vector of width/digits coordinates: "
-        "with one digit keys are orthogonal and `width` of them fit, with more (width/digits)^digits fit "
-        "and overlap. The query is one of the keys, and a logit is scale times the share of digits that "
-        "agree, in units of log n. The queried pair carries 0 in D0 and 1 in D1, all others 1. Softmax "
-        "recalls it while scale/digits is large enough; a mechanism whose state is linear in the keys "
-        "recalls it while they are orthogonal. Past `width` pairs the keys written here overlap with the "
-        "queried one and it is lost; other keys might leave that one alone."
-    )
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}
     n: int = natural(at_least=2, at_most=4096)
     width: int = natural(32, at_least=2, at_most=256)

@@ -10,20 +10,19 @@ from separatrix.core.parameters import Constraint, natural
 
 
 class Regression(ExactConstruction):
-    """Examples (x, <w,x>) along the axes; the query is the sum of the axes."""
+    """Examples of a linear function of weights a0 (D0) or a1 (D1), queried outside their range.
+
+    n examples (x, y = <w,x>): x runs over the axes of R^width, n/width examples each, and w has a0 in every
+    coordinate in D0, a1 in D1. Keys are x times width/n (the step of gradient descent), values are y, the
+    query is (1, ..., 1), logits are plain numbers. Unnormalised linear attention is one step of gradient
+    descent from 0 and answers <w,x> = width a exactly. Every y is a, so attention with weights that are not
+    negative and add up to 1 answers a, whatever they are: with tau above a1 it never fires. Linear wins, and
+    so does the delta rule.
+    """
 
     name = "regression"
-    title = "Examples of a linear function of weights a0 (D0) or a1 (D1), queried outside their range."
     section = (6, 9)
     provenance = "[rec] docs/theory.md 6.9, after arXiv 2212.07677"
-    description = (
-        "n examples (x, y = <w,x>): x runs over the axes of R^width, n/width examples each, and w has a0 "
-        "in every coordinate in D0, a1 in D1. Keys are x times width/n (the step of gradient descent), "
-        "values are y, the query is (1, ..., 1), logits are plain numbers. Unnormalised linear attention "
-        "is one step of gradient descent from 0 and answers <w,x> = width a exactly. Every y is a, so "
-        "attention with weights that are not negative and add up to 1 answers a, whatever they are: with "
-        "tau above a1 it never fires. Linear wins, and so does the delta rule."
-    )
     tau: Fraction = reader_threshold(2)
     width: int = natural(4, at_least=1, at_most=256)
     a0: Fraction = amplitude_or_zero("1/10")

@@ -15,19 +15,17 @@ from separatrix.core.tensors import Float, Tensor, torch
 
 
 class Rough(Spike):
-    """The spike's matrix with its regularities broken, for sampled engines."""
+    """The spike with ragged blocks, several spikes, or noise on every entry.
+
+    The matrix of `spike` for any n: the d-2 blocks are as equal as n allows. `spikes` tokens, evenly apart,
+    carry a0 or a1 in column 1 instead of one. Every entry gets Gaussian noise of standard deviation `noise`
+    (in units of sqrt(log n), so entries are unbounded), drawn from `seed` and the same in D0 and D1. Form and
+    threshold are as in `spike`. There is no closed form: answers are sampled over literal tokens.
+    """
 
     name = "rough"
-    title = "The spike with ragged blocks, several spikes, or noise on every entry."
     section = (7, 5)
     provenance = "[ours] docs/theory.md 7.5: the spike outside its hypotheses"
-    description = (
-        "The matrix of `spike` for any n: the d-2 blocks are as equal as n allows. `spikes` tokens, "
-        "evenly apart, carry a0 or a1 in column 1 instead of one. Every entry gets Gaussian noise of "
-        "standard deviation `noise` (in units of sqrt(log n), so entries are unbounded), drawn from "
-        "`seed` and the same in D0 and D1. Form and threshold are as in `spike`. There is no closed form: "
-        "answers are sampled over literal tokens."
-    )
     example: ClassVar[dict[str, object]] = {**EXAMPLE, "n": 1003, "spikes": 3, "noise": "0.02"}
     variants: ClassVar[tuple[dict[str, object], ...]] = ({},)
     has_certificates = False

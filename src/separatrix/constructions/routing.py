@@ -15,20 +15,19 @@ LIFT = 1.25
 
 
 class Routing(ExactConstruction):
-    """n keys evenly on a circle; D1's values alternate between b+a and b-a."""
+    """Values are level (D0) or alternate around a circle of keys (D1).
+
+    n keys (n even) stand evenly on a circle: logits are scale (1.25 + cos(2 pi j/n)), in units of log n; the
+    largest is the first. Every token carries b in D0; in D1 they carry b+a and b-a in turn. A kernel that is
+    a polynomial of degree below n/2 in the logit (linear, power of a whole beta, taylor) holds no frequency
+    n/2, so its weights cancel the pattern exactly: both labels give b. Softmax passes a times the ratio of
+    the Bessel-like sums I_(n/2)/I_0 at the scale of the logits. The cosines are not rational: no certified
+    engine.
+    """
 
     name = "routing"
-    title = "Values are level (D0) or alternate around a circle of keys (D1)."
     section = (6, 3)
     provenance = "[ours] docs/theory.md 6.3"
-    description = (
-        "n keys (n even) stand evenly on a circle: logits are scale (1.25 + cos(2 pi j/n)), in units of log "
-        "n; the largest is the first. Every token carries b in D0; in D1 they carry b+a and b-a in turn. A "
-        "kernel that is a polynomial of degree below n/2 in the logit (linear, power of a whole beta, "
-        "taylor) holds no frequency n/2, so its weights cancel the pattern exactly: both labels give b. "
-        "Softmax passes a times the ratio of the Bessel-like sums I_(n/2)/I_0 at the scale of the logits. "
-        "The cosines are not rational: no certified engine."
-    )
     example: ClassVar[dict[str, object]] = {"n": 8, "m": 12}
     n: int = natural(at_least=4, at_most=4096)
     tau: Fraction = reader_threshold(1)

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, QueryRow, Tokens
+from separatrix.constructions._base import BlockModel, Exchangeable, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
 from separatrix.core.parameters import choice
-from separatrix.core.tensors import Tensor, torch
+from separatrix.core.tensors import Tensor
 
 
 class Spike(BlockConstruction):
-    """Self-attention on A: queries, keys and values are all A, through the weight matrix X."""
+    """One token in n has a first coordinate of a1 (D1) instead of a0 (D0).
+
+    n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, in a
+    single row and 0 elsewhere. Columns 2 to d-1 hold b in the column of the row's block. Column d is c
+    everywhere. Queries, keys and values are all this matrix; form=ones scores with X = 11ᵀ (products of row
+    sums), form=identity with X = I (inner products). The reader's threshold is tau = c + 0.1 unless tau is
+    given, in the same units.
+    """
 
     name = "spike"
-    title = "One token in n has a first coordinate of a1 (D1) instead of a0 (D0)."
     section: ClassVar[tuple[int, ...]] = (3,)
     provenance = "[paper] n=(d-2)t, a0, a1, c, tau; [rec] the shape of A and X=11ᵀ; [ours] X=I"
-    description = (
-        "n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, "
-        "in a single row and 0 elsewhere. Columns 2 to d-1 hold b in the column of the row's block. "
-        "Column d is c everywhere. Queries, keys and values are all this matrix; form=ones scores with "
-        "X = 11ᵀ (products of row sums), form=identity with X = I (inner products). The reader's threshold "
-        "is tau = c + 0.1 unless tau is given, in the same units."
-    )
     variants: ClassVar[tuple[dict[str, object], ...]] = ({"form": "ones"}, {"form": "identity"})
     example: ClassVar[dict[str, object]] = EXAMPLE
     has_certificates = True
@@ -35,13 +34,7 @@ class Spike(BlockConstruction):
         """With X = I the columns of blocks are also coordinates of queries and keys."""
         return Exchangeable.TOKENS if self.form == "ones" else Exchangeable.COORDINATES
 
-    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        return self._tokens(self.matrix(label, spike, dtype))
-
-    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        return self._tokens(*self.group_matrix(label, dtype, spike))
-
-    def _tokens(self, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
+    def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
         """Return the rows with Q and K such that X = Q Kᵀ: the row sums, or the rows themselves."""
         sums = matrix.sum(-1)
         keys = sums[:, None] if self.form == "ones" else matrix

@@ -10,20 +10,19 @@ from separatrix.core.parameters import natural
 
 
 class Spikes(ExactConstruction):
-    """D0 has the queries of all wrong classes, D1 that of the right one: distinguishing names the class."""
+    """One token is large in one of k columns: which?
+
+    One of n tokens is the spike: its key is a1 in the column of its class and a0 in the k-1 other columns,
+    and it carries 1. The others have b in every column and carry 0. There is a query for each class, the unit
+    vector of its column, and logits are in units of log n. All rows share the reader's signs. D0 is the k-1
+    rows of the wrong classes and D1 the row of the right one, so F(D0)=0 and F(D1)>0 says that exactly the
+    right class fires: that is what `distinguishes` means here. By symmetry it does not matter which class is
+    the right one.
+    """
 
     name = "spikes"
-    title = "One token is large in one of k columns: which?"
     section = (7, 4)
     provenance = "[ours] docs/theory.md 7.4: past two classes"
-    description = (
-        "One of n tokens is the spike: its key is a1 in the column of its class and a0 in the k-1 other "
-        "columns, and it carries 1. The others have b in every column and carry 0. There is a query for "
-        "each class, the unit vector of its column, and logits are in units of log n. All rows share the "
-        "reader's signs. D0 is the k-1 rows of the wrong classes and D1 the row of the right one, so "
-        "F(D0)=0 and F(D1)>0 says that exactly the right class fires: that is what `distinguishes` means "
-        "here. By symmetry it does not matter which class is the right one."
-    )
     special = "the spike"
     k: int = natural(4, at_least=2, at_most=256)
     a0: Fraction = amplitude_or_zero("1/100")

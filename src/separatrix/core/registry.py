@@ -7,13 +7,33 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 
 class Named(Protocol):
     """A class with the name that users write."""
 
     name: str
+
+
+class _Paragraphs:
+    """Some paragraphs of a class's docstring, as one line."""
+
+    def __init__(self, paragraphs: slice) -> None:
+        self.paragraphs = paragraphs
+
+    def __get__(self, _: object, owner: type) -> str:
+        paragraphs = inspect.cleandoc(owner.__doc__ or "").split("\n\n")
+        return " ".join(" ".join(paragraphs[self.paragraphs]).split())
+
+
+class Described:
+    """A class that lists show with the text of its docstring."""
+
+    title: ClassVar[str] = cast("str", _Paragraphs(slice(1)))
+    """The first paragraph: one line."""
+    description: ClassVar[str] = cast("str", _Paragraphs(slice(1, None)))
+    """The other paragraphs."""
 
 
 Registered = TypeVar("Registered", bound=Named)

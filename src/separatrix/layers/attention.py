@@ -12,13 +12,12 @@ import torch
 from torch import nn
 
 from separatrix.core.parameters import UsageError
-from separatrix.core.tensors import Bool, Float, Tensor
+from separatrix.core.tensors import Float, Tensor
 from separatrix.layers.cache import Cache
-from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm, ShortConvolution, init_to_keep_size, rotate
+from separatrix.layers.parts import Measured, RMSNorm, ShortConvolution, TokenMask, Tokens, init_to_keep_size, rotate
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.mechanisms.decoding import Past, positions_of
+from separatrix.mechanisms.decoding import NewTokens, positions_of
 from separatrix.mechanisms.drawn_weights import seed_unless_given
 from separatrix.mechanisms.extras import Extra, TokenSizes, describe_value
 from separatrix.mechanisms.how_called import is_lazy
@@ -104,12 +103,8 @@ class Attention(Measured):
             self.own = nn.ParameterDict(weights)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch tokens width"],
-        present: Bool[Tensor, "batch tokens"] | None = None,
-        cache: Cache | None = None,
-        last: int | None = None,
-    ) -> tuple[Float[Tensor, "batch answered width"], Cache | None]:
+        self, x: Tokens, present: TokenMask | None = None, cache: Cache | None = None, last: int | None = None
+    ) -> tuple[Float[Tensor, "batch answered channels"], Cache | None]:
         """Return the outputs of the tokens, and the cache for later tokens (None without `causal`).
 
         Absent tokens have no effect on others, and their output is 0. With a cache, the tokens follow those
@@ -136,30 +131,19 @@ class Attention(Measured):
             positions = positions_of(cache, k, present)
             q, k = (rotate(part, positions, self.rope) for part in (q, k))
         first = 0 if last is None else x.shape[1] - last
-        out, past = self._attend(self.scale * q, k, v, extras, present, cache, first)
+        q = self.scale * q
+        if self.causal:
+            out, past = self.mechanism.decode(cache, NewTokens(q, k, v, present, first, extras))
+        else:
+            # Not all mechanisms support fewer queries than keys; for the others, outputs are cut afterwards.
+            can_skip = self.mechanism.answers_few and self.mechanism.causality is not Causality.NEVER
+            start, past = first if can_skip else 0, None
+            out = self.mechanism(q[..., start:, :], k, v, causal=False, first=start, present=present, **extras)
+            out = out[..., first - start :, :]
         out = self.back(self.out_norm(out).transpose(1, 2).flatten(2))
         if present is not None:
             out = out.masked_fill(~present[:, first:, None], 0)
         return out, None if past is None else Cache.after(past, tail)
-
-    def _attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        extras: dict[str, Any],
-        present: Tensor | None,
-        cache: Cache | None,
-        first: int,
-    ) -> tuple[Tensor, Past | None]:
-        """Attend with the queries from `first` on, to the cached tokens and to all new ones."""
-        if self.causal:
-            return self.mechanism.decode(cache, q, k, v, present, skipped=first, **extras)
-        # Not all mechanisms support fewer queries than keys; for the others, outputs are cut afterwards.
-        can_skip = self.mechanism.answers_few and self.mechanism.causality is not Causality.NEVER
-        start = first if can_skip else 0
-        out = self.mechanism(q[..., start:, :], k, v, causal=False, first=start, present=present, **extras)
-        return out[..., first - start :, :], None
 
     def _sizes(self, extra: Extra) -> TokenSizes:
         """Return the sizes for the module of a learned extra."""

@@ -10,11 +10,10 @@ import torch
 from torch import nn
 
 from separatrix.core.parameters import UsageError
-from separatrix.core.tensors import Bool, Float, Tensor
+from separatrix.core.tensors import Float, Tensor
 from separatrix.layers.attention import Attention, check_natural
 from separatrix.layers.cache import Cache
-from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm, init_to_keep_size
+from separatrix.layers.parts import Measured, RMSNorm, TokenMask, Tokens, init_to_keep_size
 from separatrix.mechanisms.extras import describe_value
 
 Caches = Sequence[Cache | None]
@@ -47,12 +46,8 @@ class Block(Measured):
         )
 
     def forward(
-        self,
-        x: Float[Tensor, "batch tokens width"],
-        present: Bool[Tensor, "batch tokens"] | None = None,
-        cache: Cache | None = None,
-        last: int | None = None,
-    ) -> tuple[Float[Tensor, "batch answered width"], Cache | None]:
+        self, x: Tokens, present: TokenMask | None = None, cache: Cache | None = None, last: int | None = None
+    ) -> tuple[Float[Tensor, "batch answered channels"], Cache | None]:
         """Return the tokens after the block, or only the `last` ones, and the cache of its attention."""
         update, cache = self.attention(self.attention_norm(x), present, cache, last)
         x = x[:, x.shape[1] - update.shape[1] :] + update
@@ -113,11 +108,7 @@ class Model(Measured):
         self.head = nn.Linear(width, outputs)
 
     def forward(
-        self,
-        x: Tensor,
-        present: Bool[Tensor, "batch tokens"] | None = None,
-        cache: Caches | None = None,
-        last: int | None = None,
+        self, x: Tensor, present: TokenMask | None = None, cache: Caches | None = None, last: int | None = None
     ) -> tuple[Float[Tensor, "batch answered outputs"], Caches]:
         """Return the outputs for each token, or for the `last` ones, and the caches of the blocks.
 

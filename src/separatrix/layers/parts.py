@@ -1,4 +1,4 @@
-"""Layers between a projection and a mechanism: norm, rotary positions, short convolution."""
+"""The base class of layers, and those between a projection and a mechanism: norm, rotation, short convolution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from separatrix.core.tensors import Bool, Float, Int64, Tensor
 from separatrix.mechanisms._methods import upcast
 
 Tokens = Float[Tensor, "batch tokens channels"]
+TokenMask = Bool[Tensor, "batch tokens"]
 Heads = Float[Tensor, "batch heads tokens width"]
+
+
+class Measured(nn.Module):
+    """A module that reports its size."""
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of learned numbers; a parameter that is used twice is counted once."""
+        return sum(weight.numel() for weight in self.parameters())
+
+    def state_bytes(self, tokens: int) -> int:
+        """Return the bytes of the state after this many tokens, for one sequence without padding."""
+        raise NotImplementedError
 
 
 def init_to_keep_size(linear: nn.Linear) -> nn.Linear:

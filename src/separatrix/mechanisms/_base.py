@@ -20,29 +20,19 @@ from typing import Any, ClassVar
 from separatrix.core.documents import register_json
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.core.parameters import Parametrised
+from separatrix.core.registry import Described
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._blocks import attend_by_blocks, divide
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode, call_with_positions
+from separatrix.mechanisms._positions import Causality, LastQueryMode, call_with_positions
 from separatrix.mechanisms._recompute import Out, concatenate_rows, recompute, recompute_by_rows
-from separatrix.mechanisms._types import Attended, Counts, Floats, Keys, Present, Queries, Values
-from separatrix.mechanisms.decoding import (
-    CACHE,
-    FAR,
-    STATE,
-    WINDOW,
-    Answers,
-    DecodingMemory,
-    NewTokens,
-    Past,
-    bytes_of,
-    decode_from_cache,
-)
+from separatrix.mechanisms._types import Attended, CallOptions, Counts, Floats, Keys, Present, Queries, Values
+from separatrix.mechanisms.decoding import Answers, DecodingMemory, NewTokens, Past, decode_from_cache, predict_memory
 from separatrix.mechanisms.extras import Extra, TokenSizes
 from separatrix.mechanisms.weights import mark
 
 
-class Mechanism(Parametrised, ABC):
+class Mechanism(Described, Parametrised, ABC):
     """An attention mechanism. Subclasses set the class variables and define `definition` and a fast form."""
 
     formula: ClassVar[str]
@@ -56,8 +46,6 @@ class Mechanism(Parametrised, ABC):
     """Whether permuting the tokens only permutes the output (without `causal`)."""
     coordinate_free: ClassVar[bool] = False
     """Whether permuting the coordinates of queries and keys alike changes nothing."""
-    takes_counts: ClassVar[bool] = True
-    """Whether keys can have multiplicities."""
     length_free: ClassVar[bool] = True
     """Whether a causal output is independent of the number of tokens that follow."""
     mixes_heads: ClassVar[bool] = False
@@ -112,15 +100,15 @@ class Mechanism(Parametrised, ABC):
         causal: bool = False,
         *,
         first: int = 0,
-        present: Present | None = None,
+        present: Tensor | None = None,  # of any shape: a wrong one is described, not refused by a type checker
         **extras: Any,
     ) -> Attended:
+        """Compute the fast form."""
+        return call_with_positions(self, self.fast_form, q, k, v, CallOptions(counts, causal, first, present), extras)
+
+    def fast_form(self, q: Queries, k: Keys, v: Values, options: CallOptions, extras: dict[str, Any]) -> Attended:
         """Compute the fast form; the definition unless a mechanism has a better one."""
-
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
-            return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
-
-        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
+        return self.definition(q, k, v, options.counts, options.causal, **options.positions(), **extras)
 
     def check_lengths(self, queries: int, keys: int, options: CallOptions) -> None:
         """Raise a UsageError if the mechanism cannot be called with these numbers of tokens."""
@@ -143,6 +131,11 @@ class Mechanism(Parametrised, ABC):
     def held_weights(self) -> Mapping[str, Any]:
         """The weights that it holds beside its parameters."""
         return {}
+
+    @property
+    def takes_counts(self) -> bool:
+        """Whether keys can have multiplicities: counted tokens have no order."""
+        return self.permutation_equivariant
 
     @property
     def _learns(self) -> bool:
@@ -234,55 +227,23 @@ class Mechanism(Parametrised, ABC):
         - `features`: of a value.
         - `dtype`: of keys and values.
         """
-        k, v = (torch.zeros(1, heads, 1, size, dtype=dtype) for size in (width, features))
-        if self.fixed_state:
-            with torch.no_grad():
-                return DecodingMemory(bytes_of(self.example_state(tokens, k, v)), STATE)
-        sizes, wide = self.sizes(k, k, v), max(4, dtype.itemsize)
-        streams = {"keys": width * dtype.itemsize, "values": features * dtype.itemsize}
-        streams |= {extra.name: wide * extra.shape(sizes)[-1] for extra in self.extras if extra.per_token}
-        size = sum(heads * size * len(part) for name, size in streams.items() for part in self.readable(tokens, name))
-        return DecodingMemory(size, WINDOW if sum(map(len, self.readable(FAR))) < FAR else CACHE)
+        return predict_memory(self, tokens, heads, width, features, dtype)
 
-    def decode(
-        self,
-        past: Past | None,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Present | None = None,
-        *,
-        skipped: int = 0,
-        **extras: Any,
-    ) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Read tokens after those of `past`; return their causal outputs, and the memory for later tokens.
 
-        **Arguments:**
-
-        - `past`: the memory that the previous call returned; None at the beginning.
-        - `present`: which of the new tokens are present.
-        - `skipped`: the number of first new tokens that are read but get no output.
+        `past` is the memory that the previous call returned, None at the beginning: a cache of keys and values,
+        unless a mechanism has a state.
         """
-        return self.decode_tokens(past, NewTokens(q, k, v, present, skipped, extras))
-
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
-        """Implement `decode`: from a cache of keys and values, unless a mechanism has a state."""
         return decode_from_cache(self, past, new)
 
     def attend_to_cache(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        first: int,
-        present: Present | None,
-        lengths: Tensor,
-        extras: dict[str, Any],
+        self, q: Queries, k: Keys, v: Values, options: CallOptions, lengths: Tensor, extras: dict[str, Any]
     ) -> Attended:
-        """Attend with queries from position `first` on to the cached keys, of `lengths` that were read."""
+        """Attend with the latest queries to the cached keys, of `lengths` that were read."""
         # The last token sees all others, and without a mask that is cheaper.
         causal = not (q.shape[-2] == 1 and self.permutation_equivariant)
-        return self(q, k, v, causal=causal, first=first, present=present, **extras)
+        return self(q, k, v, causal=causal, **options.positions(), **extras)
 
 
 class ScoreMechanism(Mechanism):

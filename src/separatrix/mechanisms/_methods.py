@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Tensor, torch
-from separatrix.mechanisms._positions import CallOptions, call_with_positions, check_request, zero_absent
+from separatrix.mechanisms._positions import call_with_positions, check_request, zero_absent
+from separatrix.mechanisms._types import CallOptions
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism

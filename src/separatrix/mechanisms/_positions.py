@@ -10,18 +10,17 @@ is unspecified.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Bool, Tensor, functional, torch
+from separatrix.mechanisms._types import CallOptions
 from separatrix.mechanisms.extras import TokenSizes, describe_value
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism
-
-Visible = Bool[Tensor, "#batch 1 #queries keys"]
 
 
 class Causality(Enum):
@@ -39,38 +38,6 @@ class LastQueryMode(Enum):
     AT_POSITION = "alone, at the position given by `first`"
     ALONE = "alone: a single query counts as the last"
     REVERSED = "alone, on the tokens in reverse order: a single query counts as the first"
-
-
-@dataclass(frozen=True)
-class CallOptions:
-    """The options of a call beside q, k, v and extras."""
-
-    counts: Tensor | None = None
-    causal: bool = False
-    first: int = 0
-    present: Tensor | None = None
-
-    def positions(self) -> dict[str, Any]:
-        """Return `first` and `present` as keyword arguments, without those at their default."""
-        positions: dict[str, Any] = {"first": self.first} if self.first else {}
-        return positions if self.present is None else {**positions, "present": self.present}
-
-    def visible_keys(self, rows: range, k: Tensor) -> Visible | None:
-        """Return a mask of the keys that these queries see, or None if they see all.
-
-        >>> CallOptions(causal=True, first=1).visible_keys(range(2), torch.zeros(1, 1, 3, 4))[0, 0].int()
-        tensor([[1, 1, 0],
-                [1, 1, 1]], dtype=torch.int32)
-        """
-        keys = k.shape[-2]
-        visible = None if self.present is None else self.present[:, None, None, :]
-        # If the first of these queries sees the last key, the causal mask hides nothing.
-        if self.causal and self.first + rows.start < keys - 1:
-            start, stop = self.first + rows.start, self.first + rows.stop
-            query_positions = torch.arange(start, stop, device=k.device)[:, None]
-            past = (torch.arange(keys, device=k.device) <= query_positions)[None, None]
-            visible = past if visible is None else past & visible
-        return visible
 
 
 Attend = Callable[[Tensor, Tensor, Tensor, CallOptions, dict[str, Any]], Tensor]

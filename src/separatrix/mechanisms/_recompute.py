@@ -16,6 +16,7 @@ from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms._methods import full_precision
 
 Out = TypeVar("Out")
+Tensors = Iterable[Tensor | None]
 
 
 def is_transformed() -> bool:
@@ -90,11 +91,7 @@ def _slice(x: Tensor, block: range) -> Tensor:
 
 
 def differentiate(
-    outputs: Iterable[Tensor | None],
-    slopes: Iterable[Tensor | None],
-    inputs: Sequence[Tensor | None],
-    needs_grad: Sequence[bool],
-    create_graph: bool,
+    outputs: Tensors, slopes: Tensors, inputs: Sequence[Tensor | None], needs_grad: Sequence[bool], create_graph: bool
 ) -> list[Tensor | None]:
     """Return the gradients of the outputs along `slopes` for the inputs that need one, None for others."""
     pairs = [
@@ -180,20 +177,15 @@ def _recompute_rows_function() -> Any:
 
 
 def _sum_gradients(
-    part: Callable[..., Tensor],
-    blocks: Sequence[range],
-    slope: Tensor,
-    needs_grad: Sequence[bool],
-    rows: Tensor,
-    *inputs: Tensor | None,
+    part: Callable[..., Tensor], blocks: Sequence[range], slope: Tensor, needs_grad: Sequence[bool], *inputs: Any
 ) -> list[Tensor | None]:
     """Return the gradients, summed block by block."""
+    rows, *others = inputs
     sums = [
-        torch.zeros_like(x) if needs and x is not None else None
-        for x, needs in zip((rows, *inputs), needs_grad, strict=True)
+        torch.zeros_like(x) if needs and x is not None else None for x, needs in zip(inputs, needs_grad, strict=True)
     ]
     for block in blocks:
-        block_inputs = copy_inputs((_slice(rows, block), *inputs), needs_grad)
+        block_inputs = copy_inputs((_slice(rows, block), *others), needs_grad)
         with torch.enable_grad():
             out = part(block, *block_inputs)
         gradients = differentiate([out], [_slice(slope, block)], block_inputs, needs_grad, create_graph=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from itertools import product
+from typing import Any
 
 from separatrix.core.errors import WrongResult, annotate_user_error, describe_failure, one_line
 from separatrix.core.parameters import UsageError
@@ -14,8 +14,8 @@ from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import fill_extras
-from separatrix.mechanisms._positions import CallOptions, Causality, LastQueryMode, call_with_positions, check_request
-from separatrix.mechanisms._types import Attended, Counts, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality, LastQueryMode, call_with_positions, check_request
+from separatrix.mechanisms._types import Attended, CallOptions, Counts, Keys, Queries, Values
 from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
 from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result
@@ -26,81 +26,126 @@ Weights = tuple[tuple[int, int], ...]
 """Where the numbers of a module lie, and how often they have changed there."""
 POSITIONS = ("first", "present")
 """The options that are emulated for callables that do not take them."""
-LONGEST_SEEN = 1 << 13
-"""On more tokens than this nothing is tried out."""
+MAX_OBSERVED_LENGTH = 1 << 13
+"""The effect of an order is not measured on more tokens than this."""
 
 HAS_WEIGHTS = (
     "is made already, so a seed would change nothing; name the class, or a function that makes it, or call "
     "torch.manual_seed before it is made"
 )
 
-PROBED = ("fixed_width", "fixed_features", "fixed_heads", "causality", "takes_counts", "linear_in_values")
-"""The properties that are measured by calling a callable, unless it declares them."""
-
-
-class _ProbedProperty:
-    """A property in PROBED that is measured when it is first read: plans name callables without calling them.
-
-    The measured values replace these descriptors in the class, so that later reads cost nothing.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, mechanism: CustomMechanism, owner: type[CustomMechanism]) -> Any:
-        _probe(mechanism)
-        return getattr(mechanism, self.name)
-
 
 class CustomMechanism(Mechanism):
-    """A callable as a mechanism: it is its own definition, and claims nothing that was not said or seen.
+    """A callable as a mechanism: it is its own definition, with the properties that it declares or that show.
 
-    A module is copied, set to evaluation, and cast to the dtype of the values it is given. One that does not
-    take `first` gets queries of zeros before the others, and one that does not take `present` each element of
-    the batch cut to its present tokens. Of what else it takes by name, what it declares as `extras` (a tuple
-    of `Extra`) is known to the contract and to layers; the rest is passed as given. What it does not
-    keep, or keeps, it says by attributes: those in SAYS.
+    Properties are declared by the attributes in `signatures.SAYS`; the others are measured once, when the
+    callable is wrapped, on a few seeded tokens. A module is copied, set to evaluation, and cast to the dtype
+    of the values. A callable that does not take `first` gets queries of zeros before the others, and one that
+    does not take `present` each element of the batch cut to its present tokens. Inputs that it declares as
+    `extras` (a tuple of `Extra`) are known to the contract and to layers; other inputs that it takes by name
+    are passed as given.
+
+    **Arguments:**
+
+    - `how`: sizes, scale and seed, as in `HowCalled`.
+    - `made_with`: the arguments of the class or function that the callable is from.
+    - `trains`: whether a module is called itself, and not as a copy.
     """
 
     family = "custom"
     schema = HowCalled
     parameters: HowCalled
-    made_with: ClassVar[Mapping[str, str]] = {}
-    """The words that a class was made with, or a function is given besides."""
-    flat: ClassVar[bool] = False
-    """Whether it takes tokens without heads, (batch, tokens, width)."""
     formula = "as programmed"
     permutation_equivariant = False
+    takes_counts = False
     streams = False
     answers_few = False
-    takes_by_name: ClassVar[frozenset[str]]
-    trains: bool = False
-    """Whether a module is called itself, and not as a copy."""
     twice_differentiable = None
-    flag: ClassVar[str]
-    """What its parameter for causal attention is called; empty if it has none."""
-    said_normalised: ClassVar[bool | None] = None
-    declared: ClassVar[Mapping[str, Any]] = {}
-    """The properties in PROBED that the callable declares."""
-    signature_counts: ClassVar[bool] = False
-    """Whether its signature has `counts`; it may refuse them all the same."""
+    said_normalised: bool | None = None
 
-    def __init__(self, attend: Callable[..., Tensor], **how: object) -> None:
-        super().__init__(**how)
-        self.attend = attend
+    def __init__(
+        self, attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str], trains: bool = False
+    ) -> None:
+        self.parameters = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
+        attend = ready(attend, name, self.parameters)
+        self.attend: Callable[..., Tensor] = attend
+        self.made_with, self.trains = dict(made_with), trains
         self._cast: dict[torch.dtype, tuple[Weights, Callable[..., Tensor]]] = {}
-        self._seen_free: dict[tuple[str, int, int], bool] = {}
+        self._observations: dict[tuple[str, int, int], bool] = {}
+        names = taken_by_name(attend, name)
+        self.flag = next((flag for flag in FLAGS if flag in names), "")
+        """The name of its parameter for causal attention; empty if it has none."""
+        self.takes_by_name = names.difference(OPTIONS)
+        self.flat = False
+        """Whether it takes tokens without heads, (batch, tokens, width)."""
+        declared = said_by(attend, name)
+        if self.parameters.width is not None:
+            declared.update(fixed_width=self.parameters.width, fixed_features=None)
+        if self.parameters.heads is not None:
+            declared["fixed_heads"] = self.parameters.heads
+        # Class variables of other mechanisms are variables of the instance here.
+        vars(self).update(
+            name=name,
+            source=str(getattr(attend, "__module__", type(attend).__module__)),
+            takes_first="first" in names,
+            takes_present="present" in names,
+            extras=declared_extras(attend, name, names),
+            **declared,
+        )
+        vars(self).update(self._probe(declared, "counts" in names))
+
+    def _probe(self, declared: Mapping[str, Any], may_take_counts: bool) -> dict[str, Any]:
+        """Measure sizes, causality, counts and linearity on a few seeded tokens."""
+        # A copy, also where the module itself is trained: probing must not change it.
+        attend = partial(self._invoke, self._copy(torch.float64))
+        flags: list[dict[str, bool]] = [{self.flag: True}, {self.flag: False}] if self.flag else [{}, {}]
+        causal, bidirectional = (partial(attend, **flag) for flag in flags)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            sizes = self._find_sizes([causal, bidirectional] if self.flag else [bidirectional])
+            causality = declared.get("causality") or self._find_causality(causal, bidirectional, sizes)
+            form = causal if causality is Causality.ALWAYS else bidirectional
+            takes_counts = may_take_counts and not self.flat
+            if takes_counts and observed.attends(form, sizes):
+                counts = torch.ones(observed.LENGTH, dtype=torch.float64)
+                takes_counts = not observed.refuses(partial(form, counts=counts), sizes)
+            is_linear = declared.get("linear_in_values")
+            return {
+                "fixed_width": sizes.width,
+                "fixed_features": sizes.features,
+                "fixed_heads": sizes.heads,
+                "causality": causality,
+                "takes_counts": takes_counts,
+                "linear_in_values": observed.is_linear_in_values(form, sizes) if is_linear is None else is_linear,
+            }
+
+    def _find_sizes(self, forms: Sequence[observed.Attend]) -> observed.Sizes:
+        """Return the first sizes that one of the forms takes, with or without heads; else those declared."""
+        for flat, form in product((False, True), forms):
+            self.flat = flat
+            if sizes := observed.sizes_taken(form, self.attend, self._sizes):
+                return sizes
+        self.flat = False
+        return self._sizes
+
+    def _find_causality(
+        self, causal: observed.Attend, bidirectional: observed.Attend, sizes: observed.Sizes
+    ) -> Causality:
+        if observed.only_looks_back(bidirectional, sizes):
+            return Causality.ALWAYS
+        if not self.flag:
+            return Causality.NEVER
+        refusals = observed.refuses(causal, sizes), observed.refuses(bidirectional, sizes)
+        return {(True, False): Causality.NEVER, (False, True): Causality.ALWAYS}.get(refusals, Causality.EITHER)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        how = (self.attend, self.name, self.parameters.non_default_values(), self.made_with)
-        return _trained if self.trains else wrapped, how
+        how = self.parameters.non_default_values()
+        return CustomMechanism, (self.attend, self.name, how, self.made_with, self.trains)
 
     @property
     def typed(self) -> str:
         """The mechanism as it is named on the command line, `mine:attend:width=64`."""
-        words = ",".join(
-            f"{name}={value}" for name, value in {**self.made_with, **self.parameters.non_default_values()}.items()
-        )
+        options = {**self.made_with, **self.parameters.non_default_values()}
+        words = ",".join(f"{name}={value}" for name, value in options.items())
         return f"{self.name}:{words}" if words else self.name
 
     @property
@@ -113,52 +158,50 @@ class CustomMechanism(Mechanism):
         return held_by(self.attend)
 
     def trained(self) -> CustomMechanism:
-        """The same, but that a module is called itself and not as a copy: gradients reach its weights."""
-        return _trained(self.attend, self.name, self.parameters.non_default_values(), self.made_with)
+        """Return the same mechanism, but a module is called itself and not as a copy: its weights get gradients."""
+        return CustomMechanism(self.attend, self.name, self.parameters.non_default_values(), self.made_with, True)
 
     @cached_property
     def attend_any_size(self) -> Fitted:
-        """The same, but that tokens of other sizes than its own are made to fit."""
+        """The mechanism for tokens of any size, which are made to fit."""
         return Fitted(self)
 
     @property
     def resizing_error_factor(self) -> float:
-        """How many times undoing a map of values magnifies rounding."""
+        """The factor by which undoing a map of values magnifies rounding errors."""
         return self.attend_any_size.magnified
 
     @cached_property
-    def _adds_up(self) -> bool:
+    def is_normalised(self) -> bool:
+        """Whether the weights added up to 1 on seeded tokens, unless it is declared."""
+        if self.said_normalised is not None:
+            return self.said_normalised
         q, k, v = observed.tokens(self._sizes)
         ones = torch.ones_like(v)
         try:
-            return observed.alike(self(q, k, ones, causal=self.causality is Causality.ALWAYS), ones)
+            return observed.alike(self.usual(q, k, ones), ones)
         except Exception:
             return False
 
-    @property
-    def is_normalised(self) -> bool:
-        """Whether the weights added up to 1 on seeded tokens, unless it says so itself."""
-        return self._adds_up if self.said_normalised is None else self.said_normalised
-
     def order_free(self, length: int, width: int) -> bool:
-        """Whether the order of so many tokens was nothing to it, on seeded ones, unless it says so itself."""
-        return self.permutation_equivariant or self._free(observed.minds_no_order, length, width)
+        """Return whether the order of seeded tokens had no effect, unless it is declared."""
+        return self.permutation_equivariant or self._sees_all(observed.minds_no_order, length, width)
 
     def free_of_coordinates(self, length: int, width: int) -> bool:
-        """Whether the order of coordinates was nothing to it, on seeded tokens, unless it says so itself."""
-        return self.coordinate_free or self._free(observed.minds_no_coordinates, length, width)
+        """Return whether the order of coordinates had no effect on seeded tokens, unless it is declared."""
+        return self.coordinate_free or self._sees_all(observed.minds_no_coordinates, length, width)
 
     def past_order_free(self, length: int, width: int) -> bool:
-        """As `order_free`; of one that only looks back, whether its last result minded no order."""
+        """Return `order_free`; if it only looks back, whether its last output did not depend on the order."""
         if self.causality is not Causality.ALWAYS:
             return self.order_free(length, width)
-        return self._seen(observed.minds_no_order_before, length, width)
+        return self._observe(observed.minds_no_order_before, length, width)
 
     def last_query_mode(self, length: int, width: int) -> LastQueryMode:
-        """How a query after so many tokens may be asked alone, as was seen on seeded ones."""
-        if self._seen(observed.last_alone, length, width):
+        """Return how a query after so many tokens may be asked alone, measured on seeded ones."""
+        if self._observe(observed.last_alone, length, width):
             return LastQueryMode.ALONE
-        if self._seen(observed.last_reversed, length, width):
+        if self._observe(observed.last_reversed, length, width):
             return LastQueryMode.REVERSED
         return LastQueryMode.AFTER_OTHERS
 
@@ -168,30 +211,27 @@ class CustomMechanism(Mechanism):
         with torch.no_grad():
             return observed.holds_scores(self.usual, self._sizes)
 
-    def _free(
-        self, seen: Callable[[observed.Attend, observed.Sizes, int, float], bool], length: int, width: int
-    ) -> bool:
-        return self.causality is not Causality.ALWAYS and self._seen(seen, length, width)
+    def _sees_all(self, check: observed.Check, length: int, width: int) -> bool:
+        return self.causality is not Causality.ALWAYS and self._observe(check, length, width)
 
-    def _seen(
-        self, seen: Callable[[observed.Attend, observed.Sizes, int, float], bool], length: int, width: int
-    ) -> bool:
-        if length > LONGEST_SEEN:
+    def _observe(self, check: observed.Check, length: int, width: int) -> bool:
+        """Return the result of a check at this size, which is made once."""
+        if length > MAX_OBSERVED_LENGTH:
             return False
-        key = (seen.__name__, length, width)
-        if key not in self._seen_free:
+        key = (check.__name__, length, width)
+        if key not in self._observations:
             attend = partial(self.attend_any_size, causal=self.causality is Causality.ALWAYS)
             with torch.no_grad():
                 allowed = observed.ROUNDINGS * self.resizing_error_factor
-                self._seen_free[key] = seen(attend, observed.Sizes(width, width, 1), length, allowed)
-        return self._seen_free[key]
+                self._observations[key] = check(attend, observed.Sizes(width, width, 1), length, allowed)
+        return self._observations[key]
 
     @property
     def _sizes(self) -> observed.Sizes:
         return observed.Sizes(self.fixed_width, self.fixed_features, self.fixed_heads)
 
     def usual(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attention to all keys, or, where it only looks back, to those before."""
+        """Attend to all keys, or, if it only looks back, to those before."""
         return self(q, k, v, causal=self.causality is Causality.ALWAYS)
 
     def definition(
@@ -291,41 +331,10 @@ def wrap(
             raise
         except Exception as error:
             raise UsageError(f"{attend.__name__} is a class; give an instance ({error})") from None
-        return made if isinstance(made, Mechanism) else wrapped(made, name, given, made_with or {})
+        return made if isinstance(made, Mechanism) else CustomMechanism(made, name, given, made_with or {})
     if "seed" in given and not is_lazy(attend):
         raise UsageError(f"{name} {HAS_WEIGHTS}")
-    return wrapped(attend, name, given, made_with or {})
-
-
-def wrapped(attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]) -> CustomMechanism:
-    """The mechanism of a callable that is made; a seed in `how` is the one its weights were drawn with."""
-    call = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
-    attend = ready(attend, name, call)
-    names = taken_by_name(attend, name)
-    flag = next((flag for flag in FLAGS if flag in names), "")
-    declared = said_by(attend, name)
-    if call.width is not None:
-        declared.update(fixed_width=call.width, fixed_features=None)
-    if call.heads is not None:
-        declared["fixed_heads"] = call.heads
-    variables = {
-        "name": name,
-        "source": str(getattr(attend, "__module__", type(attend).__module__)),
-        "takes_first": "first" in names,
-        "takes_present": "present" in names,
-        "takes_by_name": frozenset(names.difference(OPTIONS)),
-        "extras": tuple(declared_extras(attend, name, names)),
-        "flag": flag,
-        "made_with": dict(made_with),
-        "__doc__": inspect.getdoc(attend),
-        "__module__": __name__,
-        **declared,
-        **{name: _ProbedProperty(name) for name in PROBED},
-        "declared": {name: value for name, value in declared.items() if name in PROBED},
-        "signature_counts": "counts" in names,
-    }
-    made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), variables)
-    return made(attend, **call.non_default_values())
+    return CustomMechanism(attend, name, given, made_with or {})
 
 
 def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
@@ -342,7 +351,7 @@ def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechan
     if "seed" in how:
         raise UsageError(f"{mechanism.name} {HAS_WEIGHTS}")
     chosen = {**mechanism.parameters.non_default_values(), **how}
-    return wrapped(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
+    return CustomMechanism(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
 
 
 def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
@@ -356,50 +365,3 @@ def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
             return mechanism
         raise UsageError(f"calling {mechanism.name} with {sizes} failed: it {describe_failure(error)}") from None
     return mechanism
-
-
-def _probe(mechanism: CustomMechanism) -> None:
-    """Measure the properties in PROBED that a callable does not declare, on a few seeded tokens."""
-    probed, flag, declared = type(mechanism), mechanism.flag, mechanism.declared
-    # Probing reads these properties itself, so they need values before.
-    usual: dict[str, Any] = {"fixed_width": None, "fixed_features": None, "fixed_heads": None, "linear_in_values": True}
-    usual["causality"] = Causality.EITHER if flag else Causality.NEVER
-    for name, value in {**usual, "takes_counts": mechanism.signature_counts, **declared}.items():
-        setattr(probed, name, value)
-    # A copy, also where the module itself is trained: probing must not change it.
-    attend = partial(mechanism._invoke, mechanism._copy(torch.float64))
-    causal, bidirectional = (partial(attend, **{flag: value}) if flag else attend for value in (True, False))
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        sizes = None
-        for flat in (False, True):
-            probed.flat = flat
-            for form in (causal, bidirectional) if flag else (bidirectional,):
-                sizes = sizes or observed.sizes_taken(form, mechanism.attend, mechanism._sizes)
-            if sizes is not None:
-                break
-        else:
-            probed.flat = False
-        sizes = sizes or mechanism._sizes
-        probed.fixed_width, probed.fixed_features, probed.fixed_heads = (sizes.width, sizes.features, sizes.heads)
-        if "causality" not in declared and observed.only_looks_back(bidirectional, sizes):
-            probed.causality = Causality.ALWAYS
-        elif "causality" not in declared and flag:
-            refusals = [observed.refuses(form, sizes) for form in (causal, bidirectional)]
-            if refusals == [True, False]:
-                probed.causality = Causality.NEVER
-            elif refusals == [False, True]:
-                probed.causality = Causality.ALWAYS
-        form = causal if probed.causality is Causality.ALWAYS else bidirectional
-        if probed.flat:
-            probed.takes_counts = False
-        if probed.takes_counts and observed.attends(form, sizes):
-            counts = torch.ones(observed.LENGTH, dtype=torch.float64)
-            probed.takes_counts = not observed.refuses(partial(form, counts=counts), sizes)
-        if "linear_in_values" not in declared:
-            probed.linear_in_values = observed.is_linear_in_values(form, sizes)
-
-
-def _trained(attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]) -> CustomMechanism:
-    made = wrapped(attend, name, how, made_with)
-    made.trains = True
-    return made

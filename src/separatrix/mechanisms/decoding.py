@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.tensors import Bool, Float, Int64, Tensor, functional, torch
+from separatrix.mechanisms._types import CallOptions
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism
@@ -65,11 +66,7 @@ class LazyState(Sequence[Tensor]):
         self._compute = None  # It holds the tokens that the state was computed from.
         return state
 
-    @overload
-    def __getitem__(self, index: int) -> Tensor: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Tensor, ...]: ...
-    def __getitem__(self, index: int | slice) -> Tensor | tuple[Tensor, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._state[index]
 
     def __len__(self) -> int:
@@ -117,9 +114,9 @@ class NewTokens:
     q: Tensor
     k: Tensor
     v: Tensor
-    present: Tensor | None
-    skipped: int
-    extras: dict[str, Any]
+    present: Tensor | None = None
+    skipped: int = 0
+    extras: dict[str, Any] = field(default_factory=dict)
 
     def lengths(self, past: Past | None) -> Int64[Tensor, " batch"]:
         """Count the tokens that each batch element has read, these included."""
@@ -141,6 +138,22 @@ def bytes_of(tensors: Iterable[Tensor]) -> int:
     28
     """
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def predict_memory(
+    mechanism: Mechanism, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype
+) -> DecodingMemory:
+    """Implement `Mechanism.decoding_memory`."""
+    k, v = (torch.zeros(1, heads, 1, size, dtype=dtype) for size in (width, features))
+    if mechanism.fixed_state:
+        with torch.no_grad():
+            return DecodingMemory(bytes_of(mechanism.example_state(tokens, k, v)), STATE)
+    sizes, wide = mechanism.sizes(k, k, v), max(4, dtype.itemsize)
+    streams = {"keys": width * dtype.itemsize, "values": features * dtype.itemsize}
+    streams |= {extra.name: wide * extra.shape(sizes)[-1] for extra in mechanism.extras if extra.per_token}
+    parts = {name: sum(map(len, mechanism.readable(tokens, name))) for name in streams}
+    size = sum(heads * size * parts[name] for name, size in streams.items())
+    return DecodingMemory(size, WINDOW if sum(map(len, mechanism.readable(FAR))) < FAR else CACHE)
 
 
 def positions_of(past: Past | None, k: Tensor, present: Tensor | None) -> Int64[Tensor, "batch tokens"]:
@@ -168,7 +181,8 @@ def decode_from_cache(mechanism: Mechanism, past: Past | None, new: NewTokens) -
     # Outputs that are not asked for are not computed, if the mechanism can begin at a later query.
     if skipped and mechanism.answers_few:
         q, first, skipped = q[..., skipped:, :], cached_count + skipped, 0
-    out = mechanism.attend_to_cache(q, streams["keys"], streams["values"], first, present, lengths, extras)
+    options = CallOptions(causal=True, first=first, present=present)
+    out = mechanism.attend_to_cache(q, streams["keys"], streams["values"], options, lengths, extras)
     streams, present = _drop_unreadable(mechanism, streams, present)
     keys, values = streams.pop("keys"), streams.pop("values")
     return out[..., skipped:, :], Past(lengths, keys=keys, values=values, present=present, extras=streams)

@@ -211,14 +211,8 @@ FACTOR_BETAS = replace(
 )
 """The strength of each of a token's writes, in DeltaProduct."""
 
-RATES = Extra(
-    name="rates",
-    parameter="rate",
-    per_token=True,
-    shape=_per_channel,
-    sample=_uniform(0.0, 1.0),
-    domain=UNIT_INTERVAL,
-    make_module=_module("SigmoidRates"),
+RATES = replace(
+    BETA, name="rates", parameter="rate", shape=_per_channel, domain=UNIT_INTERVAL, make_module=_module("SigmoidRates")
 )
 """The strength with which each channel of a token is written, in RWKV-7."""
 
@@ -330,10 +324,9 @@ VALUE_PROJECTION = replace(
 )
 """Projections of keys, and of values, to a few summaries, in Linformer."""
 
-SINK = Extra(
+SINK = replace(
+    DECAY,
     name="sink",
-    per_token=False,
-    shape=_one_per_head,
     compute_default=lambda mechanism, q, k, v: k.new_full((k.shape[1],), mechanism.sink_logit),
     sample=_normal,
     domain=BELOW_INFINITY,
@@ -341,10 +334,9 @@ SINK = Extra(
 )
 """The logit of one more key per head, whose value is 0; minus infinity is none."""
 
-SLOPES = Extra(
+SLOPES = replace(
+    DECAY,
     name="slopes",
-    per_token=False,
-    shape=_one_per_head,
     compute_default=lambda mechanism, q, k, v: mechanism.default_slopes(k),
     sample=_uniform(0.0, 1.0),
     domain=NOT_NEGATIVE,
@@ -352,12 +344,7 @@ SLOPES = Extra(
 )
 """The fall of each head's logits from one token to the next, in ALiBi."""
 
-DIFFERENCE = Extra(
-    name="lam",
-    per_token=False,
-    shape=_one_per_head,
-    sample=_normal,
-    domain=FINITE,
-    make_module=_module("DifferenceOfExponentials"),
+DIFFERENCE = replace(
+    SINK, name="lam", compute_default=None, domain=FINITE, make_module=_module("DifferenceOfExponentials")
 )
 """The share of the second softmax that is subtracted from the first, in differential attention."""

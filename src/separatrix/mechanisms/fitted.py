@@ -131,7 +131,7 @@ def measured_map(mechanism: CustomMechanism, sizes: observed.Sizes) -> tuple[Val
         if not magnified < MOST_MAGNIFIED:
             return None, True
         found = ValueMap(shift, torch.linalg.inv(matrix), magnified)
-        undone = observed.minds_no_features(lambda *x: found.undone(attend(*x)[:, :1]), sizes, exactly=False)
+        undone = observed.minds_no_features(lambda *x: found.undone(attend(*x)[:, :1]), sizes, observed.LOOSE)
         q, k, v = observed.tokens(sizes)
         ones = found.undone(attend(q, k, torch.ones_like(v))[:, :1])
         undone = undone and observed.alike(ones, torch.ones_like(ones), observed.LOOSE)

@@ -24,14 +24,6 @@ def _scale(value: object) -> Fraction | str:
     return value if isinstance(value, str) and value in WIDTH_FACTORS else parse_exact(value, "scale")
 
 
-def _at_least(name: str, bound: int) -> Constraint:
-    return Constraint(
-        (name,),
-        lambda p: getattr(p, name) >= bound,
-        lambda p: f"{name}={getattr(p, name)} is out of range; {name} must be {bound} or more",
-    )
-
-
 class HowCalled(Parameters):
     """How a callable is called: sizes that it takes alone, what queries are multiplied with before, and the
     seed of weights that were drawn when it was made."""
@@ -42,8 +34,8 @@ class HowCalled(Parameters):
     scale: Annotated[Fraction | str | None, BeforeValidator(_scale)] = None
     seed: Natural | None = None
     constraints: ClassVar[tuple[Constraint, ...]] = (
-        _at_least("width", 1),
-        _at_least("heads", 1),
+        limit("width", 1),
+        limit("heads", 1),
         limit("seed", 0, 2**63 - 1),
         Constraint(
             ("scale",),

@@ -6,17 +6,17 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial, update_wrapper
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from separatrix.core.errors import one_line, user_source_line
 from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
+from separatrix.core.registry import by_name, find_classes, modules
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms._registry import find_mechanisms
-from separatrix.mechanisms.custom import called_with, tried, wrap, wrapped
+from separatrix.mechanisms.custom import CustomMechanism, called_with, tried, wrap
 from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
 from separatrix.mechanisms.own_modules import OWN, Ambiguous, folder_of, module_of, spelled_path
@@ -35,6 +35,17 @@ SIZES = {
 
 CALL_OPTIONS = {*HowCalled.model_fields} - {"seed"}
 """Words that always tell how a function is called, even if it has a parameter of that name."""
+
+FIRST = "kernels"
+"""The folder listed before the others: softmax and linear, which all are compared with."""
+
+
+def find_mechanisms(package: ModuleType) -> dict[str, type[Mechanism]]:
+    """Return every mechanism in the folders of a package, by name; sorted by folder, then by name."""
+    families = sorted(modules(package, folders=True), key=lambda family: family.__name__.split(".")[-1] != FIRST)
+    folders = (sorted(find_classes(family, Mechanism), key=lambda kind: kind.name) for family in families)
+    return by_name((mechanism for folder in folders for mechanism in folder), "mechanisms")
+
 
 MECHANISMS: dict[str, type[Mechanism]] = find_mechanisms(sys.modules["separatrix.mechanisms"])
 """All mechanisms defined in the folders of the families, by name."""
@@ -56,50 +67,32 @@ def mechanism_named(text: str) -> Mechanism:
     return MECHANISMS[name](**read_words(words.split(",") if words else []))
 
 
-@dataclass(frozen=True)
-class Plugin:
-    """A mechanism that another package registers: its name and place."""
-
-    name: str
-    module: str
-    attribute: str
-    package: str
-    """The package and its version; empty if unknown."""
-
-    def __str__(self) -> str:
-        place = f"{self.module}:{self.attribute}"
-        return f"{self.package}, {place}" if self.package else place
-
-
 @cache
-def _plugins() -> tuple[Plugin, ...]:
+def _plugins() -> tuple[EntryPoint, ...]:
     """Return the mechanisms that other packages register."""
     # Cached, since this reads the metadata of every installed package.
-    return tuple(
-        Plugin(
-            entry_point.name,
-            entry_point.module,
-            entry_point.attr,
-            f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist is not None else "",
-        )
-        for entry_point in entry_points(group=GROUP)
-    )
+    return tuple(entry_points(group=GROUP))
 
 
 def _plugin_names() -> list[str]:
     return sorted({plugin.name for plugin in _plugins()})
 
 
-def installed() -> dict[str, Plugin]:
+def installed() -> dict[str, EntryPoint]:
     """Return the mechanisms that other packages register, by name, without importing them."""
     return {name: _find_plugin(name) for name in _plugin_names()}
 
 
-def _find_plugin(name: str) -> Plugin:
+def describe_plugin(plugin: EntryPoint) -> str:
+    """Return the package of a mechanism, with its version if it is known, and the place in it."""
+    return f"{plugin.dist.name} {plugin.dist.version}, {plugin.value}" if plugin.dist else plugin.value
+
+
+def _find_plugin(name: str) -> EntryPoint:
     """Return the plugin of this name; a second one, or a mechanism of ours, is an error."""
     # A package installed twice, as in an environment above another one, registers the same place twice.
-    places = {(plugin.module, plugin.attribute): plugin for plugin in _plugins() if plugin.name == name}
-    owners = [*(["separatrix itself"] if name in MECHANISMS else []), *map(str, places.values())]
+    places = {plugin.value: plugin for plugin in _plugins() if plugin.name == name}
+    owners = [*(["separatrix itself"] if name in MECHANISMS else []), *map(describe_plugin, places.values())]
     if len(owners) > 1:
         raise UsageError(f"{name} is the name of several mechanisms, of {' and of '.join(owners)}; remove one")
     return next(iter(places.values()))
@@ -178,7 +171,7 @@ def _build(source: Any, name: str, words: Mapping[str, str]) -> Mechanism:
         instance, options = draw(lambda: _instantiate(source, name, values, parameters), name, options)
         if isinstance(instance, Mechanism):
             return called_with(instance, options) if options else instance
-        return wrapped(instance, name, options, arguments)
+        return CustomMechanism(instance, name, options, arguments)
     attend = update_wrapper(partial(source, **values), source) if values else source
     return wrap(attend, name, options, arguments)
 
@@ -259,13 +252,13 @@ def _load_marked(source: str, name: str) -> Mechanism:
     return mechanism
 
 
-def _load_plugin(plugin: Plugin, source: str) -> Mechanism:
+def _load_plugin(plugin: EntryPoint, source: str) -> Mechanism:
     """Return a mechanism of another package, with the parameters as its arguments or options of its call."""
-    target = _import_attribute(plugin.module, plugin.attribute, plugin.name)
+    target = _import_attribute(plugin.module, plugin.attr, plugin.name)
     words = source.partition(":")[2]
     is_class = isinstance(target, type) and issubclass(target, Mechanism)
     if is_class and target.name != plugin.name:
-        raise UsageError(f"{plugin.name}: {plugin} calls itself {target.name}; both must be the same")
+        raise UsageError(f"{plugin.name}: {describe_plugin(plugin)} calls itself {target.name}; both must be the same")
     return _build(target, plugin.name, read_words(words.split(",") if words else []))
 
 

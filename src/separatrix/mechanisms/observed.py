@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import Tensor, torch
@@ -34,6 +35,7 @@ REFUSALS = (UsageError, NotImplementedError, ValueError, AssertionError)
 """How a callable says that it does not do something."""
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Sizes:
     width: int | None = None
     features: int | None = None
     heads: int | None = None
+
+
+Check = Callable[[Attend, Sizes, int, float], bool]
+"""A check at a number of tokens, up to so many roundings."""
 
 
 def tokens(sizes: Sizes, length: int = LENGTH, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,27 +65,6 @@ def tokens(sizes: Sizes, length: int = LENGTH, seed: int = 1) -> tuple[Tensor, T
 def sizes_taken(attend: Attend, module: Any, said: Sizes) -> Sizes | None:
     """The first sizes that a callable takes, those it says before others; None where it takes none."""
     return next((sizes for sizes in _sizes(module, said) if attends(attend, sizes)), None)
-
-
-def attends(attend: Attend, sizes: Sizes) -> bool:
-    """Whether a callable takes tokens of these sizes, and gives as many."""
-    try:
-        q, k, v = tokens(sizes)
-        out: Any = attend(q, k, v)
-    except Exception:  # whatever a stranger raises: these sizes are not for it
-        return False
-    return isinstance(out, torch.Tensor) and out.shape == (*q.shape[:-1], v.shape[-1])
-
-
-def refuses(attend: Attend, sizes: Sizes) -> bool:
-    """Whether a callable says that it does not do this, which is more than to break."""
-    try:
-        attend(*tokens(sizes))
-    except REFUSALS:
-        return True
-    except Exception:
-        return False
-    return False
 
 
 def _sizes(module: Any, said: Sizes) -> Iterator[Sizes]:
@@ -119,95 +104,125 @@ def _own_sizes(module: Any) -> tuple[list[int], list[int]]:
     return sorted(shapes), named
 
 
-def only_looks_back(attend: Attend, sizes: Sizes) -> bool:
-    """Whether no result changed when later tokens did."""
-    try:
-        given = tokens(sizes)
-        before = attend(*given)
-        for place in (1, LENGTH // 2, LENGTH - 1):
-            moved = [x.clone() for x in given]
-            for x in moved:
-                x[..., place:, :] += 1
-            after = attend(*moved)
-            if not alike(after[..., :place, :], before[..., :place, :]):
-                return False
-    except Exception:
-        return False
-    return True
+def or_if_it_fails(result: bool) -> Callable[[Callable[Arguments, bool]], Callable[Arguments, bool]]:
+    """Return a decorator of checks: the result is given, whatever error the user's code raises."""
+
+    def decorate(check: Callable[Arguments, bool]) -> Callable[Arguments, bool]:
+        @wraps(check)
+        def run(*arguments: Arguments.args, **options: Arguments.kwargs) -> bool:
+            try:
+                return check(*arguments, **options)
+            except Exception:
+                return result
+
+        return run
+
+    return decorate
 
 
-def is_linear_in_values(attend: Attend, sizes: Sizes) -> bool:
-    """Whether attending to a mixture of values gave the mixture of the results."""
+@or_if_it_fails(False)
+def attends(attend: Attend, sizes: Sizes) -> bool:
+    """Return whether a callable takes tokens of these sizes, and gives as many."""
+    q, k, v = tokens(sizes)
+    out: Any = attend(q, k, v)
+    return isinstance(out, torch.Tensor) and out.shape == (*q.shape[:-1], v.shape[-1])
+
+
+@or_if_it_fails(False)
+def refuses(attend: Attend, sizes: Sizes) -> bool:
+    """Return whether a callable states that it does not do this, which is more than to break."""
     try:
-        q, k, first = tokens(sizes)
-        second = tokens(sizes, seed=2)[2]
-        found = attend(q, k, 3 * first - 2 * second)
-        return alike(found, 3 * attend(q, k, first) - 2 * attend(q, k, second))
-    except Exception:
+        attend(*tokens(sizes))
+    except REFUSALS:
         return True
+    return False
 
 
-def minds_no_order(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
-    """Whether permuted tokens gave the permuted result, and a query alone what it gives among others."""
-    try:
-        q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
-        order = torch.randperm(length, generator=torch.Generator().manual_seed(3))
-        expected = attend(q, k, v)
-        found = attend(*(x[..., order, :] for x in (q, k, v)))
-        place = length // 3
-        alone = attend(q[..., place : place + 1, :], k, v)
-        return alike(found, expected[..., order, :], roundings) and alike(
-            alone, expected[..., place : place + 1, :], roundings
-        )
-    except Exception:
-        return False
-
-
-def minds_no_order_before(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
-    """Whether the last result stayed as the tokens were reordered, some of them with equal keys."""
-    try:
-        q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
-        q, k = q[..., :1, :].expand_as(q), k[..., torch.arange(length) % min(KINDS, -(-length // 2)), :]
-        expected = attend(q, k, v)[..., -1, :]
-        shuffled = torch.randperm(length, generator=torch.Generator().manual_seed(3))
-        orders = shuffled, torch.arange(length).flip(0)
-        found = (attend(q, k[..., x, :], v[..., x, :])[..., -1, :] for x in orders)
-        return all(alike(each, expected, roundings) for each in found)
-    except Exception:
-        return False
-
-
-def last_alone(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
-    """Whether the last query gave alone what it gives after others, some keys being equal."""
-    return _last_alike(attend, sizes, length, roundings, lambda x: x)
-
-
-def last_reversed(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
-    """Whether the last query gave alone, on the tokens in the other order, what it gives after others.
-
-    So it is where a query without others stands at the first place, and far is far to both sides.
-    """
-    return _last_alike(attend, sizes, length, roundings, lambda x: x.flip(-2))
-
-
-def _last_alike(
-    attend: Attend, sizes: Sizes, length: int, roundings: float, placed: Callable[[Tensor], Tensor]
-) -> bool:
-    try:
-        for seed, equal in ((1, False), (2, True)):
-            q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length, seed))
-            if equal:
-                q, k = q[..., -1:, :].expand_as(q), k[..., torch.arange(length) % KINDS, :]
-            expected = attend(q, k, v)[..., -1:, :]
-            if not alike(attend(q[..., -1:, :], placed(k), placed(v)), expected, roundings):
-                return False
-    except Exception:  # whatever a stranger raises: it is not asked so
-        return False
+@or_if_it_fails(False)
+def only_looks_back(attend: Attend, sizes: Sizes) -> bool:
+    """Return whether no output changed when later tokens did."""
+    inputs = tokens(sizes)
+    before = attend(*inputs)
+    for place in (1, LENGTH // 2, LENGTH - 1):
+        changed_inputs = [x.clone() for x in inputs]
+        for x in changed_inputs:
+            x[..., place:, :] += 1
+        if not alike(attend(*changed_inputs)[..., :place, :], before[..., :place, :]):
+            return False
     return True
 
 
+@or_if_it_fails(True)
+def is_linear_in_values(attend: Attend, sizes: Sizes) -> bool:
+    """Return whether attending to a mixture of values gave the mixture of the outputs."""
+    q, k, first = tokens(sizes)
+    second = tokens(sizes, seed=2)[2]
+    out = attend(q, k, 3 * first - 2 * second)
+    return alike(out, 3 * attend(q, k, first) - 2 * attend(q, k, second))
+
+
+def _one_element(sizes: Sizes, length: int, seed: int = 1) -> tuple[Tensor, ...]:
+    """Return tokens of one batch element, and of one head unless the number of heads is fixed."""
+    return tuple(x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length, seed))
+
+
+def _shuffled(length: int) -> Tensor:
+    return torch.randperm(length, generator=torch.Generator().manual_seed(3))
+
+
+@or_if_it_fails(False)
+def minds_no_order(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+    """Return whether permuted tokens gave the permuted output, and a query alone its output among others."""
+    q, k, v = _one_element(sizes, length)
+    order, place = _shuffled(length), slice(length // 3, length // 3 + 1)
+    expected = attend(q, k, v)
+    out = attend(*(x[..., order, :] for x in (q, k, v)))
+    alone = attend(q[..., place, :], k, v)
+    return alike(out, expected[..., order, :], roundings) and alike(alone, expected[..., place, :], roundings)
+
+
+@or_if_it_fails(False)
+def minds_no_order_before(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+    """Return whether the last output stayed as the tokens were reordered, some of them with equal keys."""
+    q, k, v = _one_element(sizes, length)
+    q, k = q[..., :1, :].expand_as(q), k[..., torch.arange(length) % min(KINDS, -(-length // 2)), :]
+    expected = attend(q, k, v)[..., -1, :]
+    orders = _shuffled(length), torch.arange(length).flip(0)
+    outputs = (attend(q, k[..., order, :], v[..., order, :])[..., -1, :] for order in orders)
+    return all(alike(out, expected, roundings) for out in outputs)
+
+
+@or_if_it_fails(False)
+def last_alone(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+    """Return whether the last query gave alone its output after others, some keys being equal."""
+    return _is_last_alike(attend, sizes, length, roundings, lambda x: x)
+
+
+@or_if_it_fails(False)
+def last_reversed(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+    """Return whether the last query gave alone, on the tokens in reverse order, its output after others.
+
+    So it is if a query without others is at the first position, and distances count to both sides.
+    """
+    return _is_last_alike(attend, sizes, length, roundings, lambda x: x.flip(-2))
+
+
+def _is_last_alike(
+    attend: Attend, sizes: Sizes, length: int, roundings: float, reorder: Callable[[Tensor], Tensor]
+) -> bool:
+    for seed, has_equal_keys in ((1, False), (2, True)):
+        q, k, v = _one_element(sizes, length, seed)
+        if has_equal_keys:
+            q, k = q[..., -1:, :].expand_as(q), k[..., torch.arange(length) % KINDS, :]
+        expected = attend(q, k, v)[..., -1:, :]
+        if not alike(attend(q[..., -1:, :], reorder(k), reorder(v)), expected, roundings):
+            return False
+    return True
+
+
+@or_if_it_fails(True)
 def holds_scores(attend: Attend, sizes: Sizes) -> bool:
-    """Whether some tensor it made had a number for each query and key."""
+    """Return whether some tensor it made had a number for each query and key."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_iter
 
@@ -222,39 +237,30 @@ def holds_scores(attend: Attend, sizes: Sizes) -> bool:
 
     width = sizes.width or WIDTH
     length = max(LONG, 4 * width, 4 * (sizes.features or 0))
-    try:
-        given = [x[:1] for x in tokens(Sizes(width, sizes.features, sizes.heads or 1), length)]
-        with Largest():  # type: ignore[no-untyped-call]
-            attend(*given)
-    except Exception:
-        return True
+    inputs = [x[:1] for x in tokens(Sizes(width, sizes.features, sizes.heads or 1), length)]
+    with Largest():  # type: ignore[no-untyped-call]
+        attend(*inputs)
     return largest >= length * length
 
 
-def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
-    """Whether reordering the coordinates of queries and keys alike changed nothing."""
-    try:
-        q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
-        order = torch.randperm(q.shape[-1], generator=torch.Generator().manual_seed(3))
-        return alike(attend(q[..., order], k[..., order], v), attend(q, k, v), roundings)
-    except Exception:
-        return False
+@or_if_it_fails(False)
+def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+    """Return whether reordering the coordinates of queries and keys alike changed nothing."""
+    q, k, v = _one_element(sizes, length)
+    order = _shuffled(q.shape[-1])
+    return alike(attend(q[..., order], k[..., order], v), attend(q, k, v), roundings)
 
 
-def minds_no_features(attend: Attend, sizes: Sizes, exactly: bool = True) -> bool:
-    """Whether reordering the features of values reordered the result, and each came from its own alone."""
-    try:
-        q, k, v = tokens(sizes)
-        order = torch.randperm(v.shape[-1], generator=torch.Generator().manual_seed(3))
-        expected = attend(q, k, v)
-        alone = torch.zeros_like(v)
-        alone[..., 0] = v[..., 0]
-        roundings = ROUNDINGS if exactly else LOOSE
-        return alike(attend(q, k, v[..., order]), expected[..., order], roundings) and alike(
-            attend(q, k, alone)[..., 0], expected[..., 0], roundings
-        )
-    except Exception:
-        return False
+@or_if_it_fails(False)
+def minds_no_features(attend: Attend, sizes: Sizes, roundings: float = ROUNDINGS) -> bool:
+    """Return whether reordering the features of values reordered the output, each from its own alone."""
+    q, k, v = tokens(sizes)
+    order = _shuffled(v.shape[-1])
+    expected = attend(q, k, v)
+    alone = torch.zeros_like(v)
+    alone[..., 0] = v[..., 0]
+    is_reordered = alike(attend(q, k, v[..., order]), expected[..., order], roundings)
+    return is_reordered and alike(attend(q, k, alone)[..., 0], expected[..., 0], roundings)
 
 
 def alike(found: Tensor, expected: Tensor, roundings: float = ROUNDINGS) -> bool:

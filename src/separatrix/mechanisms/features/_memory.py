@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.mechanisms._blocks import divide, divisor
+from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._running_sums import append_ones, read_running_sums
 from separatrix.mechanisms._types import Counts, Keys
 
@@ -130,14 +130,13 @@ class FeatureMemory:
             other._rescale(self.reference)
         self.sums = self.sums + other.sums
 
-    def read(self, phi: Tensor, top: Tensor | None, out: Tensor | None = None) -> Tensor:
-        """Return the outputs of scaled queries, written to `out` if it is given."""
+    def read(self, phi: Tensor, top: Tensor | None) -> Tensor:
+        """Return the outputs of scaled queries."""
         if not self.divides:
-            read = torch.matmul(phi, self.sums, out=out)
-            return read if top is None else torch.mul(read, top.exp(), out=out)
+            read = phi @ self.sums
+            return read if top is None else read * top.exp()
         # Two products, since one with a single column more takes half as long again.
-        read = torch.matmul(phi, self.sums[..., :-1].contiguous(), out=out)
-        return torch.div(read, divisor(phi @ self.sums[..., -1:].contiguous()), out=out)
+        return divide(phi @ self.sums[..., :-1].contiguous(), phi @ self.sums[..., -1:].contiguous())
 
     def read_and_add(
         self, phi: Tensor, top: Tensor | None, keys: Tensor, values: Tensor, chunk: int, scores: Tensor | None = None

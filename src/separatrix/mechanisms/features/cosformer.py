@@ -25,7 +25,6 @@ class Cosformer(FeatureMechanism):
     formula = "u / sum u, u = <relu(q_i),relu(k_j)> cos(pi/2 (i-j)/M), M = max(queries, keys)"
     source = "[rec] cosFormer, arXiv 2202.08791"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = False
     takes_present = False
     length_free = False

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._recompute import is_transformed
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
+
+LOG2_E = 1 / math.log(2)
 
 
 class Elu(FeatureMechanism):
@@ -27,7 +31,8 @@ class Elu(FeatureMechanism):
 
 def elu_plus_one(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Return x + 1 above 0 and exp(x) below: `elu(x) + 1` would round small features to 0."""
-    exponential, linear = x.clamp(max=0).exp_(), x.relu()
+    # torch's exp2 takes a quarter of the time of its exp on some processors.
+    exponential, linear = x.clamp(max=0).mul_(LOG2_E).exp2_(), x.relu()
     # Backward needs the exponential, so it is overwritten only if nothing is recorded.
     if torch.is_grad_enabled() or is_transformed():
         return exponential + linear

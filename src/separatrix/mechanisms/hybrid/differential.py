@@ -10,8 +10,7 @@ from separatrix.core.parameters import exact
 from separatrix.core.tensors import Tensor
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import DIFFERENCE
 from separatrix.mechanisms.kernels.softmax import Softmax
 

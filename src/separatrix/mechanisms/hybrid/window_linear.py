@@ -8,11 +8,11 @@ from separatrix.core.parameters import natural
 from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import advance_method, attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, Visible, presence_mask
+from separatrix.mechanisms._positions import presence_mask
 from separatrix.mechanisms._running_sums import append_ones
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values, Visible
 from separatrix.mechanisms.features.elu import elu_plus_one
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, zero_state
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, RunPresence, State, zero_state
 
 Scores = Float[Tensor, "batch heads queries keys"]
 
@@ -62,13 +62,7 @@ class WindowLinear(RecurrentMechanism):
 
     @advance_method
     def advance(
-        self,
-        state: State,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Bool[Tensor, "batch 1 keys 1"] | None = None,
-        **extras: Any,
+        self, state: State, q: Queries, k: Keys, v: Values, present: RunPresence | None = None, **extras: Any
     ) -> tuple[State, Attended]:
         """Let every token read the keys of the state and of the run, each as near, far or future.
 

@@ -9,8 +9,7 @@ from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Counts, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Counts, Keys, Queries, Values
 
 Logits = Float[Tensor, "*rows keys"]
 PerRow = Float[Tensor, "*rows 1"]

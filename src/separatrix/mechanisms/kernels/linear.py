@@ -11,8 +11,7 @@ from separatrix.core.tensors import Float, Tensor
 from separatrix.mechanisms._base import ScoreMechanism
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Floats, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Floats, Keys, Queries, Values
 from separatrix.mechanisms.decoding import Answers, NewTokens, Past
 from separatrix.mechanisms.features._base import decode_from_sums
 from separatrix.mechanisms.features.identity import IdentityFeatures
@@ -52,7 +51,7 @@ class Linear(ScoreMechanism):
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
         return self.feature_map.summarise(k, v)
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Decode from the sums of `k (v, 1)ᵀ`."""
         return decode_from_sums(self, self.feature_map, past, new)
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import torch
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, count_visible, softmax
 from separatrix.mechanisms.kernels.softmax import Softmax
 

@@ -9,8 +9,7 @@ from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import SECOND_KEYS, SECOND_VALUES
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.sparse.window import last_positions, nearby_keys
@@ -38,7 +37,6 @@ class Simplicial(Mechanism):
     source = "[rec] arXiv 2507.02754, with second keys and values that are not learned; all but causal [ours]"
     family = "score kernel"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     example: ClassVar[dict[str, object]] = {"window": 16, "second_window": 4}
     window: int = natural(512, at_least=1)

@@ -10,8 +10,7 @@ from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import ScoreMechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Floats, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Floats, Keys, Queries, Values
 
 LANES = 16
 """Widths are padded to a multiple of this, which torch's CPU kernel handles fastest."""

@@ -11,8 +11,8 @@ from separatrix.core.parameters import natural, random_seed
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import KEY_PROJECTION, VALUE_PROJECTION, TokenSizes
 
 Projection = Float[Tensor, "rank keys"]
@@ -36,7 +36,6 @@ class Linformer(Mechanism):
     family = "low rank"
     causality = Causality.NEVER
     permutation_equivariant = False
-    takes_counts = False
     is_normalised = False
     extras = (KEY_PROJECTION, VALUE_PROJECTION)
     rank: int = natural(64, at_least=1, at_most=1 << 20)

@@ -6,8 +6,8 @@ from separatrix.core.parameters import natural
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, Causality
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 
 Matrix = Float[Tensor, "batch heads rows columns"]
 
@@ -34,7 +34,6 @@ class Nystrom(Mechanism):
     family = "low rank"
     causality = Causality.NEVER
     permutation_equivariant = False
-    takes_counts = False
     is_normalised = False
     landmarks: int = natural(64, at_least=1, at_most=1 << 16)
     """The number of landmarks."""

@@ -10,8 +10,8 @@ from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality, Visible, presence_mask
-from separatrix.mechanisms._types import Attended, Keys, Present, Queries, Values
+from separatrix.mechanisms._positions import Causality, presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Present, Queries, Values, Visible
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.recurrent._decay import Decays
 
@@ -28,7 +28,6 @@ class FadingMechanism(Mechanism):
     family = "positional"
     causality = Causality.ALWAYS
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     takes_present = True
 

@@ -16,7 +16,6 @@ class WrapperMechanism(Mechanism):
 
     family = "positional"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     inner: str = text("softmax")
     """The mechanism inside, with one parameter at most."""

@@ -9,8 +9,8 @@ from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import ScoreMechanism
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, Visible, presence_mask
-from separatrix.mechanisms._types import Attended, Keys, Present, Queries, Values
+from separatrix.mechanisms._positions import presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Present, Queries, Values, Visible
 from separatrix.mechanisms.decoding import FAR, Answers, NewTokens, Past
 from separatrix.mechanisms.extras import SLOPES
 from separatrix.mechanisms.features._base import FeatureMechanism, decode_from_sums
@@ -99,21 +99,14 @@ class Alibi(WrapperMechanism, FadingMechanism):
         assert self.faded_features is not None
         return self.faded_features.summarise(k, v, slopes=self.default_slopes(k))
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Decode feature maps from sums that decay, others from the keys in reach of the inner mechanism."""
         if self.faded_features is None or not self.fixed_state:
-            return super().decode_tokens(past, new)
+            return super().decode(past, new)
         return decode_from_sums(self, self.faded_features, past, new)
 
     def attend_to_cache(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        first: int,
-        present: Present | None,
-        lengths: Tensor,
-        extras: dict[str, Any],
+        self, q: Queries, k: Keys, v: Values, options: CallOptions, lengths: Tensor, extras: dict[str, Any]
     ) -> Attended:
         """Use true distances if the first tokens are cached and later ones dropped; else just call it.
 
@@ -121,8 +114,8 @@ class Alibi(WrapperMechanism, FadingMechanism):
         """
         first_part, *later_parts = self.inner_mechanism.readable(FAR)
         if not later_parts or not isinstance(self.inner_mechanism, PatternMechanism):
-            return super().attend_to_cache(q, k, v, first, present, lengths, extras)
-        counts = presence_mask(present, k).long()
+            return super().attend_to_cache(q, k, v, options, lengths, extras)
+        counts = presence_mask(options.present, k).long()
         position, total = counts.cumsum(-1) - 1, counts.sum(-1, keepdim=True)
         # Dropped tokens stand between the first tokens and all later ones: only the former are further away.
         distance = (total - 1 - position) + (lengths[:, None] - total) * (position < len(first_part))
@@ -130,7 +123,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
         fall = extras["slopes"].double()[:, None, None] * distance[:, None, :, None]
         fall = fall.to(k).expand(*k.shape[:-1], 1)
         q, k = functional.pad(q, (0, 1), value=1.0), torch.cat([k, -fall], dim=-1)
-        return self.inner_mechanism(q, k, v, causal=True, first=first, present=present)
+        return self.inner_mechanism(q, k, v, causal=True, **options.positions())
 
     def weights(
         self, q: Queries, k: Keys, fade: Fade, visible: Visible, positions: range, extras: dict[str, Any]

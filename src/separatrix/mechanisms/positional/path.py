@@ -11,8 +11,8 @@ from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions, Causality, presence_mask
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import Causality, presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import DIRECTIONS, PATH_BETA
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.recurrent._delta_rule import Betas, solve_writes, unit
@@ -46,7 +46,6 @@ class Path(Mechanism):
     family = "positional"
     causality = Causality.ALWAYS
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     takes_present = True
     extras = (DIRECTIONS, PATH_BETA)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import Float, Int64, Tensor, torch
 from separatrix.mechanisms._methods import attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.decoding import Answers, DecodingMemory, NewTokens, Past, positions_of
 from separatrix.mechanisms.positional._wrapper import WrapperMechanism
 
@@ -61,11 +61,11 @@ class Rotary(WrapperMechanism):
     def decoding_memory(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> DecodingMemory:
         return self.inner_mechanism.decoding_memory(tokens, heads, width, features, dtype)
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Rotate tokens once, as they are read; the memory of the inner mechanism is then enough."""
         extras, positions = new.all_extras(self), positions_of(past, new.k, new.present)
         q, k = (rotate(upcast(x)[0], positions, float(self.base)).to(x.dtype) for x in (new.q, new.k))
-        return self.inner_mechanism.decode(past, q, k, new.v, new.present, skipped=new.skipped, **extras)
+        return self.inner_mechanism.decode(past, replace(new, q=q, k=k, extras=extras))
 
     def _rotate(self, q: Queries, k: Keys, first: int) -> tuple[Queries, Keys]:
         return rotate(q, first, float(self.base)), rotate(k, 0, float(self.base))

@@ -15,22 +15,17 @@ from math import isqrt
 from typing import Any, ClassVar
 
 from separatrix.core.parameters import UsageError
-from separatrix.core.tensors import Float, Tensor, torch
+from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._methods import fill_extras, full_precision, to_common_dtype, upcast, zero_absent_extras
-from separatrix.mechanisms._positions import (
-    CallOptions,
-    Causality,
-    call_with_positions,
-    check_positions,
-    check_request,
-    zero_absent,
-)
+from separatrix.mechanisms._positions import Causality, check_positions, check_request, zero_absent
 from separatrix.mechanisms._running_sums import MAX_CACHED_NUMBERS
-from separatrix.mechanisms._types import Attended, Counts, Key, Keys, Output, Present, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.decoding import Answers, NewTokens, Past, bytes_of
 
 State = tuple[Tensor, ...]
+RunPresence = Bool[Tensor, "batch 1 keys 1"]
+"""Which tokens of a run are present."""
 
 MIN_RUN = 32
 """Tokens worth reading at once, however many heads there are."""
@@ -44,7 +39,6 @@ class RecurrentMechanism(Mechanism):
     family = "recurrent"
     causality = Causality.ALWAYS
     permutation_equivariant = False
-    takes_counts = False
     takes_present: ClassVar[bool] = True
     step_takes_present: ClassVar[bool] = False
     """Whether `step` and `advance` take `present`; for others an absent token is one of zeros."""
@@ -93,7 +87,7 @@ class RecurrentMechanism(Mechanism):
             length, state = longer, after
         return state
 
-    def decode_tokens(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
+    def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
         """Read a single token by a step, and several by runs, from the state."""
         before = None if past is None else tuple(past.state)
         q, k, v, extras = new.q, new.k, new.v, new.extras
@@ -105,9 +99,9 @@ class RecurrentMechanism(Mechanism):
             out, state = self.chunked(q, k, v, state=before, present=new.present, **extras)
         return out[..., new.skipped :, :], Past(new.lengths(past), state=tuple(state))
 
-    def unrolled(self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any) -> Attended:
+    def unrolled(self, q: Queries, k: Keys, v: Values, **extras: Any) -> Attended:
         """Read one token per step."""
-        return self._read(q, k, v, None, present, extras, by_steps=True)[0]
+        return self.chunked(q, k, v, by_steps=True, **extras)[0]
 
     def chunked(
         self,
@@ -117,61 +111,15 @@ class RecurrentMechanism(Mechanism):
         chunk: int | None = None,
         *,
         state: State | None = None,
-        present: Present | None = None,
+        present: Tensor | None = None,  # of any shape: a wrong one is described, not refused by a type checker
+        by_steps: bool = False,
         **extras: Any,
     ) -> tuple[Attended, State]:
         """Read runs of `chunk` tokens (or `tokens_per_run`) in parallel, from `state` or from the beginning.
 
-        Runs are cut to `longest_run`. Returns the outputs, and the state after the last token.
+        Runs are cut to `longest_run`, or to single tokens `by_steps`; absent tokens change no state. Returns
+        the outputs, and the state after the last token.
         """
-        return self._read(q, k, v, chunk, present, extras, state)
-
-    def __call__(
-        self,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        counts: Counts | None = None,
-        causal: bool = False,
-        *,
-        first: int = 0,
-        present: Tensor | None = None,  # of any shape: a wrong one is described below, not by a type checker
-        **extras: Any,
-    ) -> Attended:
-        """Compute the chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
-        check_request(self, counts, causal)
-
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: CallOptions, extras: dict[str, Any]) -> Tensor:
-            return self.chunked(q, k, v, **options.positions(), **extras)[0]
-
-        return call_with_positions(self, attend, q, k, v, CallOptions(counts, causal, first, present), extras)
-
-    def tokens_per_run(self, k: Keys) -> int:
-        """Return the tokens read at once by the call: the scores of all heads should fit into the cache."""
-        # A power of two, so that mechanisms that pad their runs to one (`pad_to_power_of_two`) pad nothing.
-        side = isqrt(MAX_CACHED_NUMBERS // (4 * max(1, k.shape[0] * k.shape[1])))
-        return min(self.run, max(MIN_RUN, 1 << side.bit_length() - 1))
-
-    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
-        """Return the length from which on a run would magnify rounding errors; None if there is none."""
-        return None
-
-    def state_bytes(self, state: State) -> int:
-        """Return the measured memory of a state in bytes."""
-        return bytes_of(state)
-
-    def _read(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        chunk: int | None,
-        present: Tensor | None,
-        extras: dict[str, Any],
-        state: State | None = None,
-        by_steps: bool = False,
-    ) -> tuple[Tensor, State]:
-        """Read tokens run by run, or one by one; absent tokens change no state."""
         self.check_lengths(q.shape[-2], k.shape[-2], CallOptions(causal=True))
         check_positions(self, k, 0, present)
         if present is not None and not self.takes_present:
@@ -213,6 +161,25 @@ class RecurrentMechanism(Mechanism):
             if by_steps:
                 return torch.stack(out, dim=-2).to(dtype), state
             return (out[0] if len(out) == 1 else torch.cat(out, dim=-2)).to(dtype), state
+
+    def fast_form(self, q: Queries, k: Keys, v: Values, options: CallOptions, extras: dict[str, Any]) -> Attended:
+        """Compute the chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
+        check_request(self, options.counts, options.causal)
+        return self.chunked(q, k, v, **options.positions(), **extras)[0]
+
+    def tokens_per_run(self, k: Keys) -> int:
+        """Return the tokens read at once by the call: the scores of all heads should fit into the cache."""
+        # A power of two, so that mechanisms that pad their runs to one (`pad_to_power_of_two`) pad nothing.
+        side = isqrt(MAX_CACHED_NUMBERS // (4 * max(1, k.shape[0] * k.shape[1])))
+        return min(self.run, max(MIN_RUN, 1 << side.bit_length() - 1))
+
+    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
+        """Return the length from which on a run would magnify rounding errors; None if there is none."""
+        return None
+
+    def state_bytes(self, state: State) -> int:
+        """Return the measured memory of a state in bytes."""
+        return bytes_of(state)
 
 
 def _read_run(

@@ -9,8 +9,7 @@ from typing import Any
 from separatrix.core.parameters import exact, flag
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._methods import attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read, zero_state
 from separatrix.mechanisms.recurrent._decay import decay_state
 

@@ -8,9 +8,8 @@ from separatrix.core.parameters import flag
 from separatrix.core.tensors import Tensor
 from separatrix.mechanisms._blocks import divide
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
 from separatrix.mechanisms._running_sums import append_ones, read_running_sums, tokens_in_cache
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read, zero_state
 
 CHUNK = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -100,7 +101,7 @@ def _run_function() -> Any:
             _, *needs_grad = ctx.needs_input_grad
             with full_precision(writes):
                 if not torch.is_grad_enabled():
-                    return None, *run_gradients(ctx.unit_keys, needs_grad[-1], writes, *slopes, *inputs)
+                    return None, *run_gradients(ctx.unit_keys, needs_grad[-1], writes, slopes, inputs)
                 # For second derivatives the gradients need a graph of their own.
                 views = copy_inputs(inputs, needs_grad)
                 outputs = advance_run(ctx.unit_keys, *views)[:2]  # type: ignore[arg-type]
@@ -110,16 +111,7 @@ def _run_function() -> Any:
 
 
 def run_gradients(
-    unit_keys: bool,
-    needs_beta: bool,
-    writes: Tensor,
-    d_after: Tensor,
-    d_out: Tensor,
-    state: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
+    unit_keys: bool, needs_beta: bool, writes: Tensor, slopes: Sequence[Tensor], inputs: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of `advance_run` for state, q, k, v and, if it is needed, beta.
 
@@ -127,6 +119,7 @@ def run_gradients(
     + tril(beta G, -1)`, `out = q S + A u` and `after = S + kᵀ u`. Its adjoint is one triangular system with
     the transpose of M.
     """
+    (d_after, d_out), (state, q, k, v, beta) = slopes, inputs
     keys = unit(k) if unit_keys else k
     overlaps, scores = keys @ keys.mT, (q @ keys.mT).tril_()
     d_writes = add_product(keys @ d_after, scores.mT, d_out)

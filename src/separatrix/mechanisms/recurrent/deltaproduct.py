@@ -9,8 +9,7 @@ from typing import Any
 from separatrix.core.parameters import exact, flag, natural
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import FACTOR_BETAS, FURTHER_KEYS, FURTHER_VALUES, TokenSizes
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read
 from separatrix.mechanisms.recurrent._delta_rule import MAX_REFLECTIONS, delta_loop, solve_writes, unit

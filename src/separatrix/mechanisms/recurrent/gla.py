@@ -6,9 +6,8 @@ from typing import Any
 
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
 from separatrix.mechanisms._recompute import is_transformed
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import CHANNEL_GATES
 from separatrix.mechanisms.recurrent._base import State, outer, read
 from separatrix.mechanisms.recurrent._decay import Decays, accumulate_gates, decay_state, pad_to_power_of_two

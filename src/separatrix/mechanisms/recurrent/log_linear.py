@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.core.parameters import exact, natural
-from separatrix.core.tensors import Bool, Float, Int64, Tensor, torch
+from separatrix.core.tensors import Float, Int64, Tensor, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, upcast
-from separatrix.mechanisms._positions import CallOptions, presence_mask
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._positions import presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import HEAD_GATES, LEVEL_SCALES, TokenSizes
-from separatrix.mechanisms.recurrent._base import State
+from separatrix.mechanisms.recurrent._base import RunPresence, State
 from separatrix.mechanisms.recurrent._decay import accumulate_gates, scalar_decays
 from separatrix.mechanisms.recurrent._gated import GatedMechanism
 
@@ -70,13 +70,7 @@ class LogLinear(GatedMechanism):
 
     @advance_method
     def advance(
-        self,
-        state: State,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Bool[Tensor, "batch 1 keys 1"] | None = None,
-        **extras: Any,
+        self, state: State, q: Queries, k: Keys, v: Values, present: RunPresence | None = None, **extras: Any
     ) -> tuple[State, Attended]:
         """Read tokens of the run by their levels, and older ones through the sums.
 

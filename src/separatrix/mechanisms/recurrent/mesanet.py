@@ -8,8 +8,7 @@ from typing import Any
 from separatrix.core.parameters import exact, flag
 from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import FORGET_GATES, INPUT_GATES, RIDGES
 from separatrix.mechanisms.recurrent._base import State, outer, read, zero_state
 from separatrix.mechanisms.recurrent._decay import advance_scalar, decay_state, scalar_decays

@@ -6,13 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.core.parameters import exact, flag
-from separatrix.core.tensors import Bool, Tensor, torch
+from separatrix.core.tensors import torch
 from separatrix.mechanisms._methods import advance_method, attention_method
-from separatrix.mechanisms._positions import CallOptions, presence_mask
+from separatrix.mechanisms._positions import presence_mask
 from separatrix.mechanisms._running_sums import append_ones
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import DECAY
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, zero_state
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, RunPresence, State, zero_state
 from separatrix.mechanisms.recurrent._decay import advance_scalar, scalar_decays
 from separatrix.mechanisms.recurrent.retention import Decay, decay_gates, decay_powers
 
@@ -69,13 +69,7 @@ class MultiscaleRetention(RecurrentMechanism):
 
     @advance_method
     def advance(
-        self,
-        state: State,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Bool[Tensor, "batch 1 keys 1"] | None = None,
-        **extras: Any,
+        self, state: State, q: Queries, k: Keys, v: Values, present: RunPresence | None = None, **extras: Any
     ) -> tuple[State, Attended]:
         from_start, pair_decays = scalar_decays(decay_gates(extras["decay"], k, present), v.dtype)
         sums, out = advance_scalar(state[0], q, k, append_ones(v), from_start, pair_decays)

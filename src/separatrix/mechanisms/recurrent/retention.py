@@ -8,13 +8,15 @@ from typing import Any
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions, presence_mask
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._positions import presence_mask
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import DECAY
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, RunPresence, State, outer, read
 from separatrix.mechanisms.recurrent._decay import LogGates, advance_scalar, scalar_decays
 
 Decay = Float[Tensor, " heads"]
+Presence = Bool[Tensor, "batch 1 1"]
+"""Whether a token is present."""
 
 
 class Retention(RecurrentMechanism):
@@ -50,13 +52,7 @@ class Retention(RecurrentMechanism):
 
     @step_method
     def step(
-        self,
-        state: State,
-        q_t: Query,
-        k_t: Key,
-        v_t: Value,
-        present: Bool[Tensor, "batch 1 1"] | None = None,
-        **extras_t: Any,
+        self, state: State, q_t: Query, k_t: Key, v_t: Value, present: Presence | None = None, **extras_t: Any
     ) -> tuple[State, Output]:
         decay = extras_t["decay"].to(v_t)[:, None]
         decay = decay if present is None else decay.where(present, 1)
@@ -65,13 +61,7 @@ class Retention(RecurrentMechanism):
 
     @advance_method
     def advance(
-        self,
-        state: State,
-        q: Queries,
-        k: Keys,
-        v: Values,
-        present: Bool[Tensor, "batch 1 keys 1"] | None = None,
-        **extras: Any,
+        self, state: State, q: Queries, k: Keys, v: Values, present: RunPresence | None = None, **extras: Any
     ) -> tuple[State, Attended]:
         decays = scalar_decays(decay_gates(extras["decay"], k, present), v.dtype)
         after, out = advance_scalar(state[0], q, k, v, *decays)

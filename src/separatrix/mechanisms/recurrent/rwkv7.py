@@ -9,8 +9,7 @@ from typing import Any
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import RATES, REMOVAL, REPLACEMENT, SIGMOID_GATES
 from separatrix.mechanisms.recurrent._base import State, outer, read, zero_state
 from separatrix.mechanisms.recurrent._decay import Decays, accumulate_gates, decay_state, pad_to_power_of_two

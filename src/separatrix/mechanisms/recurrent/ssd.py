@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
 from separatrix.mechanisms.extras import HEAD_GATES
 from separatrix.mechanisms.recurrent._base import State, outer, read
 from separatrix.mechanisms.recurrent._decay import advance_scalar, decay_state, scalar_decays

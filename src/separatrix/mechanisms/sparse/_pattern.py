@@ -8,8 +8,7 @@ from separatrix.core.tensors import Bool, Int, Tensor, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import rows_per_block, split_range
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.kernels.softmax import masked_softmax
 
@@ -29,7 +28,6 @@ class PatternMechanism(Mechanism):
 
     family = "sparse"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
 
     @abstractmethod

@@ -7,8 +7,7 @@ from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._blocks import attend_by_blocks
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.kernels.softmax import masked_softmax
 from separatrix.mechanisms.sparse.topk import rounding_slack
@@ -43,7 +42,6 @@ class BlockRouting(Mechanism):
     source = "[rec] MoBA, arXiv 2502.13189; NSA, arXiv 2502.11089; ties, and all but causal [ours]"
     family = "sparse"
     permutation_equivariant = False
-    takes_counts = False
     takes_first = True
     block: int = natural(64, at_least=1)
     """The number of tokens in a block."""

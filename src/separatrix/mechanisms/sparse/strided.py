@@ -7,9 +7,8 @@ from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms import _blocks
 from separatrix.mechanisms._blocks import rows_per_block, split_range
 from separatrix.mechanisms._methods import attention_method
-from separatrix.mechanisms._positions import CallOptions
 from separatrix.mechanisms._recompute import recompute_by_rows
-from separatrix.mechanisms._types import Attended, Keys, Queries, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.kernels._streamed import softmax
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPositions, Mask, PatternMechanism, QueryPositions
 from separatrix.mechanisms.sparse.window import nearby_keys

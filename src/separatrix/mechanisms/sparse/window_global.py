@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from separatrix.core.parameters import natural
 from separatrix.mechanisms._blocks import split_range
-from separatrix.mechanisms.sparse._pattern import ROWS, KeyPositions, Mask, PatternMechanism, QueryPositions
-from separatrix.mechanisms.sparse.window import last_positions, nearby_keys
+from separatrix.mechanisms.sparse._pattern import ROWS, KeyPositions, Mask, QueryPositions
+from separatrix.mechanisms.sparse.window import Window, last_positions, nearby_keys
 
 
-class WindowGlobal(PatternMechanism):
+class WindowGlobal(Window):
     """`f = softmax(<q,k>)` over |i-j| < size and the first `globals` tokens (arXiv 2004.05150).
 
     The first tokens are seen by all and see all (with causal: all up to themselves). Time and memory are
@@ -24,13 +24,11 @@ class WindowGlobal(PatternMechanism):
     name = "window-global"
     formula = "softmax(<q,k>) over |i-j| < size or i < globals or j < globals"
     source = "[rec] Longformer, arXiv 2004.05150"
-    size: int = natural(64, at_least=1)
-    """How far a query sees, itself included."""
     globals: int = natural(4, at_least=0)
     """The number of first tokens that are global."""
 
     def sees(self, i: QueryPositions, j: KeyPositions, keys: int, causal: bool) -> Mask:
-        return ((i - j).abs() < self.size) | (i < self.globals) | (j < self.globals)
+        return super().sees(i, j, keys, causal) | (i < self.globals) | (j < self.globals)
 
     def columns(self, rows: range, keys: int, causal: bool) -> list[range]:
         if rows.start < self.globals:

@@ -11,6 +11,7 @@ from typing import ClassVar, Generic, Literal
 
 from separatrix.core.documents import Document
 from separatrix.core.errors import UsageError
+from separatrix.core.registry import Described
 from separatrix.training.data.archives import untar, unzip
 from separatrix.training.data.floors import Floor, LogisticRegression, majority
 from separatrix.training.data.folder import DataFile, MissingData, find_file, folder_option, read_file
@@ -75,14 +76,13 @@ class DataFloors(Document):
     floors: tuple[Floor, ...]
 
 
-class DataSet(ABC, Generic[Kind]):
-    """A set of real data, read from published files. Each file of the package registers its data sets."""
+class DataSet(Described, ABC, Generic[Kind]):
+    """A set of real data, read from published files. Each file of the package registers its data sets.
+
+    The docstring of a data set goes on with the form of a sample, the label to predict, and the splits.
+    """
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    """One line."""
-    description: ClassVar[str]
-    """The form of a sample, the label to predict, and the splits."""
     source: ClassVar[str]
     """The authors and the publication."""
     classes: ClassVar[int]

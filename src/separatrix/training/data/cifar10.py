@@ -27,15 +27,15 @@ LABEL_FILES = ("train_lables.json", "test_lables.json")
 
 
 class Cifar10Data(ImageData):
-    """60,000 colour images, 32×32."""
+    """60,000 colour images, 32×32.
+
+    50,000 images of 32×32 pixels in three colours for training, of which the last 5,000 are for validation,
+    and 10,000 for test, as (count, 32, 32, 3), with one of ten labels: airplane, automobile, bird, cat, deer,
+    dog, frog, horse, ship, truck.
+    """
 
     name = "cifar10"
     title = "colour images of 10 kinds of objects, 32×32 pixels"
-    description = (
-        "50,000 images of 32×32 pixels in three colours for training, of which the last 5,000 are for "
-        "validation, and 10,000 for test, as (count, 32, 32, 3), with one of ten labels: airplane, "
-        "automobile, bird, cat, deer, dog, frog, horse, ship, truck."
-    )
     source = "Krizhevsky, 2009; the binary version of its page, as six .bin files or cifar-10-binary.tar.gz"
     folders = ("cifar-10-batches-bin",)
     files = tuple(

@@ -18,14 +18,14 @@ CHECKSUM = "sha256:6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f65
 
 
 class DigitsData(ImageData):
-    """1,797 images of digits, 8×8, 17 shades."""
+    """1,797 images of digits, 8×8, 17 shades.
+
+    1,797 grey images of 8×8 pixels with values 0 to 16, as (count, 8, 8), labelled with the digit. In the
+    order of the file: 1,000 for training, 297 for validation, 500 for test.
+    """
 
     name = "digits"
     title = "handwritten digits, 8×8 pixels, 10 labels"
-    description = (
-        "1,797 grey images of 8×8 pixels with values 0 to 16, as (count, 8, 8), labelled with the digit. In "
-        "the order of the file: 1,000 for training, 297 for validation, 500 for test."
-    )
     source = "the test half of Optical Recognition of Handwritten Digits (UCI), as scikit-learn ships it"
     files = (DataFile("digits.csv", 264_712, CHECKSUM),)
     package = Package(

@@ -14,14 +14,14 @@ from separatrix.training.data.samples import Splits, Stream
 
 
 class Enwik8Data(DataSet[Stream]):
-    """10^8 bytes, each to be predicted from the bytes before it."""
+    """10^8 bytes, each to be predicted from the bytes before it.
+
+    One stream of bytes, each to be predicted from the bytes before it. The usual split by position:
+    90,000,000 for training, 5,000,000 for validation, 5,000,000 for test.
+    """
 
     name = "enwik8"
     title = "the first 100,000,000 bytes of the English Wikipedia"
-    description = (
-        "One stream of bytes, each to be predicted from the bytes before it. The usual split by position: "
-        "90,000,000 for training, 5,000,000 for validation, 5,000,000 for test."
-    )
     source = "Mahoney, 2006 (Large Text Compression Benchmark), as enwik8, enwik8.gz or enwik8.zip"
     classes = 256
     measure = "bits a byte"

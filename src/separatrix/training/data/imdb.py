@@ -31,16 +31,16 @@ LabelledTexts = tuple[list[bytes], Labels]
 
 
 class ImdbData(DataSet[Texts]):
-    """50,000 film reviews, positive or negative."""
+    """50,000 film reviews, positive or negative.
+
+    Reviews as they were written, in UTF-8, byte by byte: negative (0) or positive (1). aclImdb has 25,000 for
+    training, of which about a tenth is for validation, and 25,000 for test. The package has only the first
+    25,000: about 70% are for training, 10% for validation, 20% for test. The sha256 of a review decides its
+    split, so that equal reviews stay together. The two test splits differ.
+    """
 
     name = "imdb"
     title = "film reviews as bytes, positive or negative"
-    description = (
-        "Reviews as they were written, in UTF-8, byte by byte: negative (0) or positive (1). aclImdb has "
-        "25,000 for training, of which about a tenth is for validation, and 25,000 for test. The package has "
-        "only the first 25,000: about 70% are for training, 10% for validation, 20% for test. The sha256 of "
-        "a review decides its split, so that equal reviews stay together. The two test splits differ."
-    )
     source = "Maas et al., 2011 (aclImdb_v1.tar.gz, or the folder aclImdb)"
     classes = 2
     files = (DataFile(TABLE, 34_592_250, TABLE_CHECKSUM),)

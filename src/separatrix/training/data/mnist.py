@@ -24,14 +24,14 @@ _FILES = (
 
 
 class MnistData(ImageData):
-    """70,000 images of digits, 28×28."""
+    """70,000 images of digits, 28×28.
+
+    60,000 grey images of 28×28 pixels for training, of which the last 6,000 are for validation, and 10,000
+    for test, as (count, 28, 28), labelled with the digit.
+    """
 
     name = "mnist"
     title = "handwritten digits, 28×28 pixels, 10 labels"
-    description = (
-        "60,000 grey images of 28×28 pixels for training, of which the last 6,000 are for validation, and "
-        "10,000 for test, as (count, 28, 28), labelled with the digit."
-    )
     source = "LeCun, Cortes and Burges, from NIST; the four files of its page, plain or .gz"
     folders = ("MNIST/raw", "MNIST", "mnist/raw")
     files = tuple(

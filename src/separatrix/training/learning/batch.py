@@ -32,13 +32,11 @@ class SampleBatch:
     @classmethod
     def of(cls, samples: Samples, device: str = "cpu") -> SampleBatch:
         """Convert samples to tensors; on a CPU they share the memory of the arrays."""
-        return cls(
-            _to_tensor(samples.inputs, device),
-            _to_tensor(samples.positions, device),
-            _to_tensor(samples.targets, device),
-            None if samples.present is None else _to_tensor(samples.present, device),
-            samples.inputs.shape[1] - int(samples.positions.min()),
-        )
+        arrays = samples.inputs, samples.positions, samples.targets
+        present = None if samples.present is None else _to_tensor(samples.present, device)
+        last = samples.inputs.shape[1] - int(samples.positions.min())
+        inputs, positions, targets = (_to_tensor(array, device) for array in arrays)
+        return cls(inputs, positions, targets, present, last)
 
 
 def iterate_batches(samples: Samples, device: str = "cpu") -> Iterator[SampleBatch]:

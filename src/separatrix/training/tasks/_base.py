@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from separatrix.core.judgement import ProofMargin, error_margin, share_margin
 from separatrix.core.parameters import Parameters, Parametrised, UsageError
+from separatrix.core.registry import Described
 from separatrix.core.tensors import Tensor, torch
 from separatrix.training.tasks.setting import Setting
 
@@ -104,18 +105,17 @@ class ProvedCeiling:
             raise ValueError(f"a proved ceiling must be a finite number, not {self.score}")
 
 
-class Task(Parametrised, ABC):
+class Task(Described, Parametrised, ABC):
     """Samples with a known ceiling and a measured floor. Each file of the package registers its tasks.
 
     Samples are reproducible on every machine: NumPy generators draw them from split, seed and step.
     """
 
-    title: ClassVar[str]
-    """One line for lists."""
-    description: ClassVar[str]
     provenance: ClassVar[str]
     example: ClassVar[Mapping[str, object]] = {}
     """Parameters of a small instance, for tests."""
+    reason: ClassVar[str]
+    """Why a rule exists that is always correct, if one does."""
     setting: ClassVar[Mapping[str, object]] = {}
     """Values of `Setting` that differ from its defaults."""
     metric: ClassVar[Metric] = Metric.ACCURACY
@@ -187,13 +187,13 @@ class Task(Parametrised, ABC):
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         """Draw samples; `split` matters only if test samples are longer than training samples."""
 
-    @abstractmethod
     def ceiling(self, samples: Samples) -> Bound:
         """Return the best possible score: that of the best rule, on these samples."""
+        return Bound(1.0, self.reason)
 
-    @abstractmethod
     def floor(self, samples: Samples) -> Bound:
-        """Return the score of the best known shortcut on these samples."""
+        """Return the score of the best known shortcut on these samples: the most frequent class by default."""
+        return majority_floor(samples)
 
     def proved_score(self) -> float | None:
         """Return the best score that a model of the class `proved_for` can have, if that is proved."""

@@ -15,19 +15,19 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class CopyTask(LengthTask):
-    """Different symbols in random order with blanks between them, a start token, and the symbols again."""
+    """Repeat the symbols among blanks in their order, more of them than in training.
+
+    Different symbols in random order, with `blanks` times as many blanks at random positions among them, then
+    a start token and the symbols once more without the blanks: from the start token on, each token answers
+    with the next symbol. Models are trained on `trained` symbols and tested on `tested`. The shortcut returns
+    the first token if it is a symbol, then the token that followed the current symbol in context, and if that
+    is a blank, any unused symbol that follows a blank. With blanks=0 it is plain copying, and the shortcut
+    returns the first token and then any unused symbol.
+    """
 
     name = "copy"
-    title = "Repeat the symbols among blanks in their order, more of them than in training."
     provenance = "[rec] selective copying, arXiv 2312.00752, where each answer is read before the next"
-    description = (
-        "Different symbols in random order, with `blanks` times as many blanks at random positions among "
-        "them, then a start token and the symbols once more without the blanks: from the start token on, "
-        "each token answers with the next symbol. Models are trained on `trained` symbols and tested on "
-        "`tested`. The shortcut returns the first token if it is a symbol, then the token that followed the "
-        "current symbol in context, and if that is a blank, any unused symbol that follows a blank. With "
-        "blanks=0 it is plain copying, and the shortcut returns the first token and then any unused symbol."
-    )
+    reason = "the context determines it"
     trained: int = length(8)
     tested: int = length(12)
     symbols: int = natural(16, at_least=2, at_most=1024)
@@ -67,9 +67,6 @@ class CopyTask(LengthTask):
         start = np.full((count, 1), self.symbols + 1)
         inputs = np.concatenate([context, start, targets[:, :-1]], axis=1)
         return Samples(inputs, np.tile(np.arange(n, n + items), (count, 1)), targets)
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the context determines it")
 
     def floor(self, samples: Samples) -> Bound:
         items, targets = samples.targets.shape[1], samples.targets

@@ -9,29 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import flag, natural
-from separatrix.training.tasks._base import Bound, Samples, Split, Task, majority_floor
+from separatrix.training.tasks._base import Samples, Split, Task
 from separatrix.training.tasks._proofs import PROPORTIONAL_MODELS
 from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class DuplicationTask(Task):
-    """A multiset of symbols in random order, or the same with every symbol twice: which of the two is it?
+    """Decide whether the symbols of a multiset occur once, or all of them twice.
 
-    Samples come in pairs: the same multiset once and twice, with the same last symbol. A model that cannot
-    distinguish them is correct in exactly half of them.
+    A multiset of symbols in random order, or every one of them twice; the last token answers which of the two
+    it is. Weights that depend on proportions only (softmax, and scores divided by their sum) give the same
+    output for both, so one layer without positional encoding is at chance with any reader; attention that
+    sums its values returns twice as much. With first=yes a separate token comes first and is never doubled:
+    its share reveals the answer, and every mechanism can solve the task. A norm after attention would hide
+    the sum, so there is none by default.
     """
 
     name = "duplication"
-    title = "Decide whether the symbols of a multiset occur once, or all of them twice."
     provenance = "[ours] docs/theory.md 9.4"
-    description = (
-        "A multiset of symbols in random order, or every one of them twice; the last token answers which of "
-        "the two it is. Weights that depend on proportions only (softmax, and scores divided by their sum) "
-        "give the same output for both, so one layer without positional encoding is at chance with any "
-        "reader; attention that sums its values returns twice as much. With first=yes a separate token comes "
-        "first and is never doubled: its share reveals the answer, and every mechanism can solve the task. A "
-        "norm after attention would hide the sum, so there is none by default."
-    )
+    reason = "the number of tokens determines it"
     items: int = natural(16, at_least=2, at_most=1024)
     symbols: int = natural(16, at_least=2, at_most=1024)
     first: bool = flag(False)
@@ -51,6 +47,8 @@ class DuplicationTask(Task):
         return math.log2(math.comb(self.symbols + self.items - 1, self.items))
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        # Samples come in pairs, the same multiset once and twice with the same last symbol: a model that cannot
+        # distinguish them is correct in exactly half of them.
         pairs = (count + 1) // 2
         once = rng.integers(self.symbols, size=(pairs, self.items))
         twice = np.concatenate([rng.permuted(np.tile(once, 2)[:, :-1], axis=1), once[:, -1:]], axis=1)
@@ -71,12 +69,6 @@ class DuplicationTask(Task):
     def split_keys(self, samples: Samples) -> NDArray[Any]:
         """Return the multisets, so that both samples of a pair belong to the same split."""
         return samples.latents["multiset"]
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the number of tokens determines it")
-
-    def floor(self, samples: Samples) -> Bound:
-        return majority_floor(samples)
 
     def proved_score(self) -> float | None:
         return None if self.first else 0.5

@@ -13,18 +13,18 @@ from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS, expected_major
 
 
 class InductionTask(Task):
-    """Random symbols, the last of which occurs once before: return the symbol that followed it there."""
+    """Return the symbol that followed the earlier occurrence of the last symbol.
+
+    n tokens. The last symbol occurs once more at a random earlier position, and the answer is the symbol that
+    follows it there; all others are drawn independently from the other symbols. A shortcut returns the most
+    frequent symbol in context; one layer without convolution or positional encoding cannot do better. With a
+    convolution one layer suffices (a key that knows the previous token); without one, two layers and
+    positional information are needed.
+    """
 
     name = "induction"
-    title = "Return the symbol that followed the earlier occurrence of the last symbol."
     provenance = "[rec] induction heads, arXiv 2209.11895"
-    description = (
-        "n tokens. The last symbol occurs once more at a random earlier position, and the answer is the "
-        "symbol that follows it there; all others are drawn independently from the other symbols. A shortcut "
-        "returns the most frequent symbol in context; one layer without convolution or positional encoding "
-        "cannot do better. With a convolution one layer suffices (a key that knows the previous token); "
-        "without one, two layers and positional information are needed."
-    )
+    reason = "the last symbol occurs once before"
     n: int = natural(32, at_least=4, at_most=4096)
     symbols: int = natural(16, at_least=3, at_most=1024)
     example: ClassVar[dict[str, object]] = {"n": 16}
@@ -52,9 +52,6 @@ class InductionTask(Task):
         position = rng.integers(n - 2, size=count)
         inputs[row, position] = inputs[:, -1] = query
         return Samples(inputs, np.full((count, 1), n - 1), inputs[row, position + 1, None])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the last symbol occurs once before")
 
     def floor(self, samples: Samples) -> Bound:
         counts = (samples.inputs[:, :, None] == np.arange(self.symbols)).sum(1)

@@ -33,20 +33,20 @@ MIN_LIST_TOKENS = 4
 
 
 class ListOpsTask(Task):
-    """`[MAX 2 9 [MIN 4 7] 0]`: an expression of fixed length, whose last token returns its value."""
+    """Return the value of nested lists of digits under MAX, MIN, MED and SM.
+
+    Expressions of `length` tokens: a list is an operator, two or more elements and a bracket; an element is a
+    digit or a list, at most `nesting` lists deep. MAX, MIN, MED (the lower median) and SM (the sum modulo
+    10). Expressions are drawn such that every value is equally likely, so neither the length nor the last
+    token is informative. The floor is the best mixture, fitted to training samples, of rules that evaluate at
+    most one list: the outermost operator on its own digits, with inner lists left out or replaced by a
+    typical value or by their first, last, largest or smallest digit; and on all digits. Evaluating inner
+    lists, even as if they were flat, is part of the task.
+    """
 
     name = "listops"
-    title = "Return the value of nested lists of digits under MAX, MIN, MED and SM."
     provenance = "[rec] arXiv 1804.06028, with a generator of our own"
-    description = (
-        "Expressions of `length` tokens: a list is an operator, two or more elements and a bracket; an "
-        "element is a digit or a list, at most `nesting` lists deep. MAX, MIN, MED (the lower median) and SM "
-        "(the sum modulo 10). Expressions are drawn such that every value is equally likely, so neither the "
-        "length nor the last token is informative. The floor is the best mixture, fitted to training "
-        "samples, of rules that evaluate at most one list: the outermost operator on its own digits, with "
-        "inner lists left out or replaced by a typical value or by their first, last, largest or smallest "
-        "digit; and on all digits. Evaluating inner lists, even as if they were flat, is part of the task."
-    )
+    reason = "the expression determines it"
     length: int = natural(24, at_least=6, at_most=512)
     nesting: int = natural(3, at_least=1, at_most=12)
     example: ClassVar[dict[str, object]] = {"length": 16}
@@ -66,9 +66,6 @@ class ListOpsTask(Task):
                 queues[_write_list(tokens, self.length, self.nesting, numbers)].append(tokens)
             inputs[row] = queues[value].popleft()
         return Samples(inputs, np.full((count, 1), self.length - 1), targets[:, None])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the expression determines it")
 
     def floor(self, samples: Samples) -> Bound:
         shortcut = Bound(

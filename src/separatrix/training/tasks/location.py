@@ -15,19 +15,17 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class LocationTask(Task):
-    """Tokens x ~ N(0, I); one has x + A k, and the answer is its <v, x>, for fixed directions k and v."""
+    """Return a linear function of the one token that stands out along a fixed direction.
+
+    n tokens of d normal numbers x. One of them, at a random position, is shifted by A k (shift=A), and the
+    answer is its <v,x>, where k and v are the first two axes in every sample. The last token carries only a
+    mark, and answers; the score is the squared error relative to that of the answer 0. The best rule is sum_i
+    softmax(A <k,x_i>) <v,x_i>, one softmax head. Attention that sums <query, key> value has at best the
+    weights a + b <k,x_i>, with the error n(n-1)/(n² + (n-1) A²). Equal weights have the error 1 - 1/n.
+    """
 
     name = "location"
-    title = "Return a linear function of the one token that stands out along a fixed direction."
     provenance = "[rec] docs/theory.md 9.6, after arXiv 2509.21936, without noise in the answer"
-    description = (
-        "n tokens of d normal numbers x. One of them, at a random position, is shifted by A k (shift=A), and "
-        "the answer is its <v,x>, where k and v are the first two axes in every sample. The last token "
-        "carries only a mark, and answers; the score is the squared error relative to that of the answer 0. "
-        "The best rule is sum_i softmax(A <k,x_i>) <v,x_i>, one softmax head. Attention that sums <query, "
-        "key> value has at best the weights a + b <k,x_i>, with the error n(n-1)/(n² + (n-1) A²). Equal "
-        "weights have the error 1 - 1/n."
-    )
     n: int = natural(3, at_least=2, at_most=4096)
     d: int = natural(8, at_least=2, at_most=1024)
     shift: Fraction = exact(2, at_least=0, at_most=1000)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import Constraint, flag, natural
-from separatrix.training.tasks._base import Bound, Samples, Split, majority_floor
+from separatrix.training.tasks._base import Samples, Split
 from separatrix.training.tasks._lengths import LengthTask, length
 from separatrix.training.tasks.setting import MANY_ANSWERS
 
@@ -17,19 +17,19 @@ PLUS, MINUS, TIMES = range(3)
 
 
 class ModularTask(LengthTask):
-    """`d op d op d …` with + and -, or also *: return the value of the expression so far at each digit."""
+    """Return the value of a sum modulo 3 (or 5, with products), beyond the trained length.
+
+    Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At each
+    digit the answer is the value of the expression up to it, modulo `modulus`. Factors after * are not 0, so
+    that with a prime modulus every value is equally likely given all but the first digit: there is no
+    shortcut. The defaults are easier than the source, which has modulus=5 times=yes. Models are trained on
+    `trained` digits; validation and test samples have `tested` digits, of which only those beyond the trained
+    length are scored.
+    """
 
     name = "modular"
-    title = "Return the value of a sum modulo 3 (or 5, with products), beyond the trained length."
     provenance = "[rec] arXiv 2411.12537 (without brackets), scored at every digit and with other lengths"
-    description = (
-        "Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At "
-        "each digit the answer is the value of the expression up to it, modulo `modulus`. Factors after * "
-        "are not 0, so that with a prime modulus every value is equally likely given all but the first "
-        "digit: there is no shortcut. The defaults are easier than the source, which has modulus=5 "
-        "times=yes. Models are trained on `trained` digits; validation and test samples have `tested` "
-        "digits, of which only those beyond the trained length are scored."
-    )
+    reason = "the expression determines it"
     trained: int = length(12)
     tested: int = length(36)
     modulus: int = natural(3, at_least=2, at_most=97)
@@ -68,12 +68,6 @@ class ModularTask(LengthTask):
         inputs[:, 0::2], inputs[:, 1::2] = m + signs, numbers
         positions = np.tile(2 * np.arange(first, digits), (count, 1))
         return Samples(inputs[:, 1:], positions, evaluate(signs, numbers, m)[:, first:])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the expression determines it")
-
-    def floor(self, samples: Samples) -> Bound:
-        return majority_floor(samples)
 
 
 def evaluate(signs: NDArray[np.int64], numbers: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:

@@ -14,18 +14,18 @@ from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class RecallTask(Task):
-    """`k1 v1 k2 v2 … kp vp`, then the p keys in random order: return the value of each."""
+    """Recall the value of every key after reading p pairs of keys and values.
+
+    p pairs of a key, each at most once, and a value, drawn independently. Then all p keys follow in random
+    order, 3p tokens in total, and the answer at each of them is its value; no other position is scored. A
+    shortcut that looks like partial learning returns the most frequent value in context. One layer without
+    convolution or positional encoding knows the keys and the values but not their pairing, and cannot do
+    better; with a convolution a key sees its neighbour, and one layer suffices.
+    """
 
     name = "mqar"
-    title = "Recall the value of every key after reading p pairs of keys and values."
     provenance = "[rec] arXiv 2312.04927, in the compact form with all queries at the end"
-    description = (
-        "p pairs of a key, each at most once, and a value, drawn independently. Then all p keys follow in "
-        "random order, 3p tokens in total, and the answer at each of them is its value; no other position is "
-        "scored. A shortcut that looks like partial learning returns the most frequent value in context. One "
-        "layer without convolution or positional encoding knows the keys and the values but not their "
-        "pairing, and cannot do better; with a convolution a key sees its neighbour, and one layer suffices."
-    )
+    reason = "every key has one value in context"
     pairs: int = natural(16, at_least=2, at_most=1024)
     keys: int = natural(32, at_least=2, at_most=4096)
     values: int = natural(32, at_least=2, at_most=4096)
@@ -63,9 +63,6 @@ class RecallTask(Task):
         inputs = np.concatenate([context, np.take_along_axis(keys, order, axis=1)], axis=1)
         positions = np.tile(np.arange(2 * pairs, 3 * pairs), (count, 1))
         return Samples(inputs, positions, np.take_along_axis(values, order, axis=1))
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "every key has one value in context")
 
     def floor(self, samples: Samples) -> Bound:
         score = float(np.mean([np.bincount(row).max() for row in samples.targets]) / self.pairs)

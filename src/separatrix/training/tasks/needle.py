@@ -15,21 +15,20 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class NeedleTask(ShiftedTokenTask):
-    """Tokens carry z ~ N(0, I) and a mark of ±1; one has z + A u, and the last gives u: what is its mark?"""
+    """Return the mark of the token that stands out along the direction given by the last token.
+
+    n tokens, each with dz normal numbers z and a mark, half of them +1 and half -1, in random order. One
+    token at a random position is shifted by A u, where u is a random direction given by the last token and A
+    = strength sqrt(2 ln n). The answer is its mark. The best rule is the sign of sum_i softmax(A <u, z_i>)
+    w_i, one softmax head. Linear kernels only have second moments, and their best reader is correct with
+    probability Phi(A / sqrt n). The floor is the best rule that ignores the direction and weights tokens by
+    their norms: in few dimensions the needle is often the longest token. Any nonlinearity, including softmax,
+    can use that; linear kernels on linear maps of the tokens cannot, and their proved ceiling may be below
+    this floor.
+    """
 
     name = "needle"
-    title = "Return the mark of the token that stands out along the direction given by the last token."
     provenance = "[ours] docs/theory.md 9.1"
-    description = (
-        "n tokens, each with dz normal numbers z and a mark, half of them +1 and half -1, in random order. "
-        "One token at a random position is shifted by A u, where u is a random direction given by the last "
-        "token and A = strength sqrt(2 ln n). The answer is its mark. The best rule is the sign of sum_i "
-        "softmax(A <u, z_i>) w_i, one softmax head. Linear kernels only have second moments, and their best "
-        "reader is correct with probability Phi(A / sqrt n). The floor is the best rule that ignores the "
-        "direction and weights tokens by their norms: in few dimensions the needle is often the longest "
-        "token. Any nonlinearity, including softmax, can use that; linear kernels on linear maps of the "
-        "tokens cannot, and their proved ceiling may be below this floor."
-    )
     relations = (
         Constraint(
             ("n",),

@@ -14,18 +14,17 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class RegressionTask(Task):
-    """n examples (x, <w,x>) with normal x and w, then a query x: predict <w,x>."""
+    """Predict the value of a linear function at a point, from n examples in context.
+
+    x and w have d independent normal numbers each; every sample has its own w. n tokens give x and y = <w,x>,
+    the last token an x with y = 0 and a mark; the answer is <w,x> for it, and the score is the squared error
+    relative to that of the answer 0. Least squares is the best rule, without error from n = d on. One layer
+    of attention that sums <query, key> value can do one step of gradient descent and no more: its error is
+    (d+1)/(n+d+1).
+    """
 
     name = "regression"
-    title = "Predict the value of a linear function at a point, from n examples in context."
     provenance = "[rec] docs/theory.md 9.5, after arXiv 2212.07677 and 2307.03576"
-    description = (
-        "x and w have d independent normal numbers each; every sample has its own w. n tokens give x and y = "
-        "<w,x>, the last token an x with y = 0 and a mark; the answer is <w,x> for it, and the score is the "
-        "squared error relative to that of the answer 0. Least squares is the best rule, without error from "
-        "n = d on. One layer of attention that sums <query, key> value can do one step of gradient descent "
-        "and no more: its error is (d+1)/(n+d+1)."
-    )
     n: int = natural(20, at_least=1, at_most=4096)
     d: int = natural(5, at_least=1, at_most=256)
     example: ClassVar[dict[str, object]] = {"n": 8, "d": 3}

@@ -17,18 +17,18 @@ OFFSETS = tuple(tenths / 10 for tenths in range(10))
 
 
 class RetrievalTask(LengthTask):
-    """Items with a priority and a class: return the class of the item with the highest priority."""
+    """Return the class of the item with the highest priority, among more items than in training.
+
+    Items with a priority, uniform between 0 and 1, and one of `classes` classes; the last token carries only
+    a mark, and answers with the class of the item with the highest priority. Models are trained on `trained`
+    items and tested on `tested`: the more items, the closer the highest two, and with bounded logits softmax
+    spreads its weight over all of them. A shortcut returns the class with the largest sum of priorities minus
+    an offset, which is chosen on training samples.
+    """
 
     name = "retrieval"
-    title = "Return the class of the item with the highest priority, among more items than in training."
     provenance = "[rec] max retrieval, arXiv 2410.01104, with a fixed number of training items"
-    description = (
-        "Items with a priority, uniform between 0 and 1, and one of `classes` classes; the last token "
-        "carries only a mark, and answers with the class of the item with the highest priority. Models are "
-        "trained on `trained` items and tested on `tested`: the more items, the closer the highest two, and "
-        "with bounded logits softmax spreads its weight over all of them. A shortcut returns the class with "
-        "the largest sum of priorities minus an offset, which is chosen on training samples."
-    )
+    reason = "one priority is the highest"
     classes: int = natural(10, at_least=2, at_most=256)
     example: ClassVar[dict[str, object]] = {"trained": 8, "tested": 24}
     setting = WITHOUT_NORMS | {"batch": 64, "rates": "0.003,0.01,0.03", "tests": 4000}
@@ -49,9 +49,6 @@ class RetrievalTask(LengthTask):
         inputs[:, :n, 0], inputs[:, :n, 2:], inputs[:, n, 1] = priorities, np.eye(classes)[labels], 1
         targets = labels[np.arange(count), priorities.argmax(1)]
         return Samples(inputs, np.full((count, 1), n), targets[:, None])
-
-    def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "one priority is the highest")
 
     def floor(self, samples: Samples) -> Bound:
         # On training samples: test samples must not select the shortcut that they are scored with.

@@ -13,20 +13,19 @@ from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class SpikeTask(ShiftedTokenTask):
-    """Tokens z ~ N(0, I); in half of the samples one of them has z + A u, for a fixed u: is there one?"""
+    """Decide whether one of n tokens stands out along a fixed direction.
+
+    n tokens of dz normal numbers z. In half of the samples one token, at a random position, is shifted by A
+    u, where u = (1, ..., 1)/sqrt(dz) in every sample and A = strength sqrt(2 ln n). The last token carries
+    only a mark, and answers whether there is a spike. The best rule is whether the mean of exp(A <u,z> -
+    A²/2) exceeds 1. A linear kernel on linear maps of the tokens only has their second moments; a
+    nonlinearity before attention (features or an MLP) removes this limit. The floor is the better of two
+    shortcuts: the mean of the tokens, which every mechanism can compute, and the best rule that ignores the
+    direction, which uses the norms of the tokens.
+    """
 
     name = "spike"
-    title = "Decide whether one of n tokens stands out along a fixed direction."
     provenance = "[ours] docs/theory.md 9.2, after the spike of the paper's summary"
-    description = (
-        "n tokens of dz normal numbers z. In half of the samples one token, at a random position, is shifted "
-        "by A u, where u = (1, ..., 1)/sqrt(dz) in every sample and A = strength sqrt(2 ln n). The last "
-        "token carries only a mark, and answers whether there is a spike. The best rule is whether the mean "
-        "of exp(A <u,z> - A²/2) exceeds 1. A linear kernel on linear maps of the tokens only has their "
-        "second moments; a nonlinearity before attention (features or an MLP) removes this limit. The floor "
-        "is the better of two shortcuts: the mean of the tokens, which every mechanism can compute, and the "
-        "best rule that ignores the direction, which uses the norms of the tokens."
-    )
     setting = WITHOUT_NORMS | {"batch": 64, "steps": 400, "rates": "0.003,0.01,0.03"}
     proof = "docs/theory.md 9.2: the likelihood ratio of the moments is a Bessel function"
 

@@ -9,16 +9,15 @@ from separatrix.training.tasks.real._images import ImageTask, divides
 
 
 class DigitsTask(ImageTask):
-    """8×8 pixels in sequence; the last answers with the digit."""
+    """Classify handwritten digits of 8×8 pixels, read in sequence.
+
+    The 1,797 digits of scikit-learn as sequences of 64 pixels, or of patches of patch × patch pixels, row by
+    row, scaled to -1 to 1; the last token answers. With 500 test samples, differences of 0.02 are within
+    chance.
+    """
 
     name = "digits"
-    title = "Classify handwritten digits of 8×8 pixels, read in sequence."
     provenance = "[rec] scikit-learn's digits"
-    description = (
-        "The 1,797 digits of scikit-learn as sequences of 64 pixels, or of patches of patch × patch pixels, "
-        "row by row, scaled to -1 to 1; the last token answers. With 500 test samples, differences of 0.02 "
-        "are within chance."
-    )
     data = DigitsData.name
     max_value = 16
     patch: int = natural(1, at_least=1)

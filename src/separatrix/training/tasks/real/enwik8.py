@@ -17,16 +17,15 @@ from separatrix.training.tasks.real._base import REAL_DATA_SETTING, RealTask
 
 
 class Enwik8Task(RealTask):
-    """n bytes of the English Wikipedia; each predicts the next."""
+    """Predict the next byte of the English Wikipedia, in bits per byte.
+
+    Windows of n bytes at random positions of a split, in which each byte predicts the next one; the score is
+    in bits per byte, and the context is only the window. Validation and test windows do not overlap. The
+    floor is the best of uni-, bi- and trigrams counted in all of the training bytes.
+    """
 
     name = "enwik8"
-    title = "Predict the next byte of the English Wikipedia, in bits per byte."
     provenance = "[rec] Large Text Compression Benchmark; the usual split"
-    description = (
-        "Windows of n bytes at random positions of a split, in which each byte predicts the next one; the "
-        "score is in bits per byte, and the context is only the window. Validation and test windows do not "
-        "overlap. The floor is the best of uni-, bi- and trigrams counted in all of the training bytes."
-    )
     data = Enwik8Data.name
     n: int = natural(256, at_least=4, at_most=16384)
     metric = Metric.BITS

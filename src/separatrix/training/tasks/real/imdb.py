@@ -17,16 +17,15 @@ from separatrix.training.tasks.real._base import REAL_DATA_SETTING, RealTask
 
 
 class ImdbTask(RealTask):
-    """The first n bytes of a review; the last of them answers whether it is positive."""
+    """Decide whether a film review, read byte by byte, is positive or negative.
+
+    The first n bytes of a review; shorter reviews have fewer tokens. The last byte answers. By default the
+    25,000 training reviews are split by their sha256 (70, 10 and 20 per cent), for which the package
+    suffices; official=yes tests with the other 25,000, as in the literature, and needs aclImdb.
+    """
 
     name = "imdb"
-    title = "Decide whether a film review, read byte by byte, is positive or negative."
     provenance = "[rec] IMDb at the level of bytes, as in the Long Range Arena (arXiv 2011.04006)"
-    description = (
-        "The first n bytes of a review; shorter reviews have fewer tokens. The last byte answers. By default "
-        "the 25,000 training reviews are split by their sha256 (70, 10 and 20 per cent), for which the "
-        "package suffices; official=yes tests with the other 25,000, as in the literature, and needs aclImdb."
-    )
     data = ImdbData.name
     n: int = natural(256, at_least=8, at_most=16384)
     official: bool = flag(False)

@@ -18,16 +18,15 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 
 class SequentialCifarTask(ImageTask):
-    """32×32 pixels, one patch after the other; the last answers with the kind of object."""
+    """Classify images of 32×32 pixels, read patch by patch.
+
+    CIFAR-10 as sequences of patches of patch × patch pixels, row by row, in three colours or grey, scaled to
+    -1 to 1; the last token answers. patch=4 gives 64 tokens; patch=1 grey=yes the 1,024 pixels of the Long
+    Range Arena.
+    """
 
     name = "scifar"
-    title = "Classify images of 32×32 pixels, read patch by patch."
     provenance = "[rec] sequential CIFAR-10; patch=1 grey=yes as in the Long Range Arena (arXiv 2011.04006)"
-    description = (
-        "CIFAR-10 as sequences of patches of patch × patch pixels, row by row, in three colours or grey, "
-        "scaled to -1 to 1; the last token answers. patch=4 gives 64 tokens; patch=1 grey=yes the 1,024 "
-        "pixels of the Long Range Arena."
-    )
     data = Cifar10Data.name
     grey: bool = flag(False)
     relations = (divides(32),)

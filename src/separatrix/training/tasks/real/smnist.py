@@ -8,15 +8,14 @@ from separatrix.training.tasks.real._images import ImageTask, divides
 
 
 class SequentialMnistTask(ImageTask):
-    """28×28 pixels, one patch after the other; the last answers with the digit."""
+    """Classify handwritten digits of 28×28 pixels, read patch by patch.
+
+    MNIST as sequences of patches of patch × patch pixels, row by row, scaled to -1 to 1; the last token
+    answers. patch=4 gives 49 tokens, patch=1 the 784 pixels of the literature.
+    """
 
     name = "smnist"
-    title = "Classify handwritten digits of 28×28 pixels, read patch by patch."
     provenance = "[rec] sequential MNIST, arXiv 1504.00941"
-    description = (
-        "MNIST as sequences of patches of patch × patch pixels, row by row, scaled to -1 to 1; the last "
-        "token answers. patch=4 gives 49 tokens, patch=1 the 784 pixels of the literature."
-    )
     data = MnistData.name
     relations = (divides(28),)
     setting = REAL_DATA_SETTING | {"steps": 1500}
