@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
+import threading
 from collections.abc import Callable
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from separatrix.web.connections import (
-    ACCEPTED_AT_ONCE,
-    WAITING_IN_KERNEL,
-    LimitedProtocol,
-    QuietErrors,
-    max_connections,
-)
+from separatrix.web.connections import ACCEPTED_AT_ONCE, WAITING_IN_KERNEL, LimitedProtocol, max_connections
 
 MAX_SHUTDOWN_SECONDS = 1
 """The time that responses have to be sent after the end."""
 
 
-def make_server(app: ASGIApp, cancel_requests: Callable[[], None]) -> QuietServer:
-    """Return the server of an application; at the end it calls `cancel_requests`."""
+def make_server(app: ASGIApp, welcome: Callable[[], None], cancel_requests: Callable[[], None]) -> QuietServer:
+    """Return the server of an application; it calls `welcome` once it answers, and at the end `cancel_requests`."""
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,
@@ -34,25 +28,29 @@ def make_server(app: ASGIApp, cancel_requests: Callable[[], None]) -> QuietServe
         server_header=False,
         timeout_graceful_shutdown=MAX_SHUTDOWN_SECONDS,
     )
-    return QuietServer(config, cancel_requests)
+    return QuietServer(config, welcome, cancel_requests)
 
 
 class QuietServer(uvicorn.Server):
     """A uvicorn server that cancels pending requests before it ends."""
 
-    def __init__(self, config: uvicorn.Config, cancel_requests: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, welcome: Callable[[], None], cancel_requests: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._cancel_requests = cancel_requests
+        self._welcome, self._cancel_requests = welcome, cancel_requests
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, with a limit on connections that fits the descriptors left by now."""
-        asyncio.get_running_loop().set_exception_handler(QuietErrors())
         await super().startup(sockets)
         LimitedProtocol.limit = max_connections()
         for listening in sockets or ():
             # The backlog of uvicorn is also the number of connections that asyncio accepts in a row; the
             # kernel may keep more of them waiting.
             listening.listen(WAITING_IN_KERNEL)
+        if self.started:
+            # A thread, since opening a browser may take seconds.
+            threading.Thread(target=self._welcome, daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close all connections."""
