@@ -242,7 +242,7 @@ def _print_constructions(out: Console, card: Card) -> None:
     columns = row_cards[: max(1, (out.width - 52) // 10)]
     is_wide = len(columns) <= 2
     titles = ("construction", "verdict", "P", "blind from", *(("margin",) if is_wide else ()))
-    table = new_table(*titles, pad_edge=False)
+    table = new_table(*titles)
     for row_card in columns:
         table.add_column(escape(row_card.mechanism.spelled), overflow="fold", max_width=10)
     for name, (cell, *cells) in sort_worst_first(card, columns):

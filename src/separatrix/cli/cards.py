@@ -123,7 +123,7 @@ def print_costs(out: Console, costs: Sequence[CostCurve | Disagreement], softmax
     from separatrix.mechanisms.decoding import STATE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
-    table, curves = new_table(*titles, pad_edge=False), [x for x in costs if isinstance(x, CostCurve)]
+    table, curves = new_table(*titles), [x for x in costs if isinstance(x, CostCurve)]
     for curve in curves:
         start = curve.crossover(softmax) if isinstance(softmax, CostCurve) else None
         for cost in curve.costs[-2:]:  # two lengths show the growth; JSON has all

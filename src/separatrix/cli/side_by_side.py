@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, new_table, print_lines
@@ -13,11 +12,9 @@ from separatrix.core.numbers.spelling import for_people, whole_for_people
 if TYPE_CHECKING:
     from separatrix.exact.verdicts import RefusedVerdict, Verdict, Verdicts
 
-GAP = 2
-
 
 def view(verdicts: Verdicts) -> None:
-    """Print one column per mechanism, split into several tables if the terminal is narrow."""
+    """Print one column per mechanism."""
     from separatrix.constructions.reference import defaults_sentence
     from separatrix.exact.verdicts.several import name_of
     from separatrix.exact.verdicts.theorem import label_groups
@@ -26,12 +23,11 @@ def view(verdicts: Verdicts) -> None:
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
     columns = [_column(answer) for answer in verdicts]
     labels = list(dict.fromkeys(label for column in columns for label in column))
-    for group in _split_columns(columns, max(map(len, labels)), out.width):
-        table = new_table("", *(escape(column["mechanism"]) for column in group), gap=GAP)
-        for label in labels:
-            if label != "mechanism" and any(column.get(label) for column in group):
-                table.add_row(label, *(_cell(column.get(label, "")) for column in group))
-        out.print(table)
+    table = new_table("", *(escape(column["mechanism"]) for column in columns))
+    for label in labels:
+        if label != "mechanism" and any(column.get(label) for column in columns):
+            table.add_row(label, *(_cell(column.get(label, "")) for column in columns))
+    out.print(table)
     # Sentences are the same for many mechanisms, so each is printed once with all names.
     answers = [(answer.mechanism.spelled, answer) for answer in verdicts.answers]
     remarks = group_pairs((remark, name) for name, answer in answers for remark in answer.remarks)
@@ -77,22 +73,6 @@ def _length(n: int | None) -> str:
 
 def _cell(text: str) -> str:
     return f"[bold {COLOURS[text]}]{text}[/]" if text in COLOURS else escape(text)
-
-
-def _split_columns(
-    columns: Sequence[dict[str, str]], label_width: int, width: int
-) -> Iterator[Sequence[dict[str, str]]]:
-    """Split columns into groups that fit next to the row labels; each group has at least one."""
-    group: list[dict[str, str]] = []
-    group_width = label_width
-    for column in columns:
-        column_width = GAP + max(map(len, column.values()))
-        if group and group_width + column_width > width:
-            yield group
-            group, group_width = [], label_width
-        group.append(column)
-        group_width += column_width
-    yield group
 
 
 def _evidence(answer: Verdict | RefusedVerdict) -> str:

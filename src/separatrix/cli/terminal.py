@@ -41,11 +41,11 @@ def console() -> Console:
     return terminal
 
 
-def new_table(*titles: str, rows: Iterable[Iterable[str]] = (), gap: int = 2, pad_edge: bool = True) -> Table:
+def new_table(*titles: str, rows: Iterable[Iterable[str]] = (), gap: int = 2) -> Table:
     """Return a table without borders and with `gap` blanks between columns; it never truncates a number."""
     from separatrix.cli.tables import NumberTable
 
-    table = NumberTable(*titles, gap=gap, pad_edge=pad_edge)
+    table = NumberTable(*titles, gap=gap)
     for cells in rows:
         table.add_row(*cells)
     return table
