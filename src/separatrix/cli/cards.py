@@ -65,9 +65,7 @@ def atlas(
     work = f"{cells}, on {cores} core{'s' * (cores > 1)}{time}"
     with announced("atlas", work, as_json), counting(as_json) as tell:
         result = compute(mechanisms, constructions, family=family, sort=sort, tell=tell, workers=cores)
-    if out is not None:
-        result.save(out)
-    show(result, as_json, lambda: _print_atlas(result))
+    show(result, as_json, lambda: _print_atlas(result), out)
 
 
 def _print_atlas(atlas: Atlas) -> None:

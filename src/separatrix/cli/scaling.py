@@ -68,8 +68,6 @@ def scaling(
         result: Scaling | Scalings = run(
             construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell
         )
-    if out is not None:
-        result.save(out)
     if isinstance(result, Scalings):
         show(result, as_json, lambda: _print_table(result), out)
     else:

@@ -82,8 +82,6 @@ def verdict(
         sampling = replace(sampling, told=progress)
         if len(requests) > 1:
             verdicts = compute_several(requests, sampling)
-            if out is not None:
-                verdicts.save(out)
             show(verdicts, as_json, lambda: side_by_side.view(verdicts), out)
             return
         result = requests[0].compute(sampling)
@@ -93,8 +91,6 @@ def verdict(
             except EngineRefusal as refusal:
                 raise UsageError(f"{refusal.reason}; leave out --certificate") from None
             write_certificate(certificate, document)
-    if out is not None:
-        result.save(out)
     show(result, as_json, lambda: view(result), out)
     if certificate is not None and not as_json:
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")

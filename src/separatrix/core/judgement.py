@@ -51,7 +51,6 @@ class EvidenceKind(StrEnum):
 
     PROOF = "proved ceiling"
     WITNESS = "hand-written weights"
-    TUNED = "weights tuned from hand-written ones"
     TRAINED = "trained weights"
     FLOOR = "a shortcut"
 
