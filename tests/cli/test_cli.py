@@ -172,7 +172,6 @@ def test_many_mechanisms_fit_the_terminal() -> None:
     shown = invoke("verdict", "spike", ",".join(names)).stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert all(f"{name}: " in " ".join(shown.split()) for name in names)
-    assert all(shown.count(f" {name} ") >= 1 for name in names)
 
 
 def test_lists() -> None:
