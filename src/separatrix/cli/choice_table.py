@@ -175,8 +175,6 @@ def _describe_not_causal(choice: Choice) -> str:
 
 
 def _letter(cell: ChoiceCell) -> str:
-    from separatrix.pages.verdict_words import CHOICE_LETTERS
+    from separatrix.pages.choice import cell_letter
 
-    letter = CHOICE_LETTERS[cell.displayed_word]
-    letter = letter.lower() if cell.kind == "sampled" else letter
-    return f"[{CELL_COLOURS.get(cell.word, 'dim')}]{letter}[/]"
+    return f"[{CELL_COLOURS.get(cell.word, 'dim')}]{cell_letter(cell)}[/]"

@@ -12,7 +12,6 @@ from separatrix.cli import options
 from separatrix.cli.progress import announced, drawing
 from separatrix.cli.terminal import show
 
-ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
 ANNOUNCEMENT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
 
 
@@ -66,8 +65,7 @@ def verdict(
         engine = "certified"
         require_writable(certificate)
     engine_named(engine).refuse_unused(sampling)
-    if out is not None:
-        require_writable(out, ENDINGS)
+    options.require_output(out, "verdict")
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_request(construction, name, parameters, engine, delta, noise) for name in names]
     with announced("verdict", ANNOUNCEMENT, as_json), drawing(as_json) as progress:

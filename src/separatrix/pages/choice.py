@@ -33,7 +33,7 @@ def _groups(choice: Choice) -> dict[str, list[ChoiceRow]]:
     return {heading: rows for heading, rows in groups.items() if rows}
 
 
-def _letter(cell: ChoiceCell) -> str:
+def cell_letter(cell: ChoiceCell) -> str:
     """Return the letter of the word, a small one if it is sampled."""
     letter = CHOICE_LETTERS[cell.displayed_word]
     return letter.lower() if cell.kind == "sampled" else letter
@@ -43,7 +43,7 @@ def _cell_texts(cell: ChoiceCell) -> dict[str, str]:
     """Return the texts of a cell; `other_length` is the word at another length, which does not count."""
     at, other = f" at n={cell.n:,}" if cell.n else "", cell.elsewhere
     return {
-        "letter": _letter(cell),
+        "letter": cell_letter(cell),
         "class": "none" if cell.word == "not known" else "seen",
         "style": _style(cell.displayed_word),
         "title": f"{cell.name}{at}: {cell.displayed_word}, {cell.kind}; {cell.evidence}",
@@ -105,7 +105,7 @@ def draw_cells(choice: Choice, axes: Axes) -> None:
         for x, cell in enumerate(row.sees.values()):
             _, background, ink, _ = CHOICE_STYLES[cell.displayed_word]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=background, edgecolor="none"))
-            axes.text(x + 0.5, y + 0.5, _letter(cell), ha="center", va="center_baseline", size=6, color=ink)
+            axes.text(x + 0.5, y + 0.5, cell_letter(cell), ha="center", va="center_baseline", size=6, color=ink)
     places = {row.mechanism: float(y) for y, row in enumerate(choice.mechanisms)}
     label_cells(axes, [_heading(choice, name) for name in choice.asked_at], places, rotation=90)
     for label, row in zip(axes.get_yticklabels(), choice.mechanisms, strict=True):
