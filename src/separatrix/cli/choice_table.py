@@ -153,14 +153,8 @@ def _print_legend(choice: Choice) -> None:
 def _describe_counting(choice: Choice) -> str:
     """Return the lengths at which operations were counted, as a sentence."""
     rows = (row for row in choice.mechanisms if row.operations_counted_at)
-    groups = group_pairs((row.operations_counted_at, row) for row in rows)
-    texts = []
-    # The largest group comes first and needs no names: it is "the others".
-    by_size = sorted(groups.items(), key=lambda item: -len(item[1]))
-    for index, (lengths, group) in enumerate(by_size):
-        names = f" ({', '.join(row.mechanism for row in group)})" if index else ""
-        texts.append(f"{lengths[0]:,} to {lengths[-1]:,} tokens{names}")
-    return f"Operations of a causal pass are counted at {'; '.join(texts)}." if texts else ""
+    lengths = [length for row in rows for length in (row.operations_counted_at[0], row.operations_counted_at[-1])]
+    return f"Operations of a causal pass are counted at {min(lengths):,} to {max(lengths):,} tokens." if lengths else ""
 
 
 def _describe_not_causal(choice: Choice) -> str:

@@ -16,27 +16,20 @@ MAX_SHUTDOWN_SECONDS = 1
 """The time that responses have to be sent after the end."""
 
 
-def make_server(app: ASGIApp, welcome: Callable[[], None], cancel_requests: Callable[[], None]) -> QuietServer:
-    """Return the server of an application; it calls `welcome` once it answers, and at the end `cancel_requests`."""
-    config = uvicorn.Config(
-        app,
-        http=LimitedProtocol,
-        loop="asyncio",
-        backlog=ACCEPTED_AT_ONCE,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=MAX_SHUTDOWN_SECONDS,
-    )
-    return QuietServer(config, welcome, cancel_requests)
-
-
 class QuietServer(uvicorn.Server):
-    """A uvicorn server that cancels pending requests before it ends."""
+    """A uvicorn server that calls `welcome` once it answers, and at the end `cancel_requests`."""
 
-    def __init__(
-        self, config: uvicorn.Config, welcome: Callable[[], None], cancel_requests: Callable[[], None]
-    ) -> None:
+    def __init__(self, app: ASGIApp, welcome: Callable[[], None], cancel_requests: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=LimitedProtocol,
+            loop="asyncio",
+            backlog=ACCEPTED_AT_ONCE,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=MAX_SHUTDOWN_SECONDS,
+        )
         super().__init__(config)
         self._welcome, self._cancel_requests = welcome, cancel_requests
 

@@ -55,7 +55,7 @@ def explore(
     process_context(PRELOADED)
     try:
         from separatrix.web.app import make_app
-        from separatrix.web.quiet_server import make_server
+        from separatrix.web.quiet_server import QuietServer
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the explorer needs {error.name}, which is not installed: pip install 'separatrix[explore]'"
@@ -72,7 +72,7 @@ def explore(
         if browser:
             webbrowser.open(explorer.address)
 
-    server = make_server(app, welcome, lambda: app.state.dispatcher.end())
+    server = QuietServer(app, welcome, lambda: app.state.dispatcher.end())
     try:
         asyncio.run(server.serve([listening]))
     finally:
