@@ -125,11 +125,12 @@ class Lane:
                 "the process that computed this died, perhaps for want of memory; try again, or ask for less"
             ) from None
         finally:
-            if not self._is_closed:
-                self._create_task(self._free(worker, work))
+            self._create_task(self._free(worker, work))
 
     async def _free(self, worker: Worker, work: asyncio.Task[Reply] | None = None) -> None:
         """Keep the process if its work is done or ends soon; otherwise kill it and start another."""
+        if self._is_closed:
+            return
         try:
             if work is not None:
                 await asyncio.wait([work], timeout=GRACE_SECONDS)
