@@ -79,7 +79,6 @@ def test_evidence_for_another_question_never_counts(other):
         ([], Conclusion.UNKNOWN),
         ([(EvidenceKind.WITNESS, 0.975)], Conclusion.CAN),
         ([(EvidenceKind.WITNESS, 0.974)], Conclusion.UNKNOWN),
-        ([(EvidenceKind.TUNED, 0.98)], Conclusion.CAN),
         ([(EvidenceKind.TRAINED, 0.98)], Conclusion.UNKNOWN),  # lucky on the test samples: it solved nothing
         ([(EvidenceKind.FLOOR, 0.98)], Conclusion.UNKNOWN),
         ([(EvidenceKind.WITNESS, math.nan)], Conclusion.UNKNOWN),
@@ -90,7 +89,6 @@ def test_evidence_for_another_question_never_counts(other):
         ([(EvidenceKind.PROOF, 0.7), (EvidenceKind.WITNESS, 0.69)], Conclusion.CANNOT),
         ([(EvidenceKind.PROOF, 0.7), (EvidenceKind.WITNESS, 0.71)], Conclusion.CONTRADICTION),
         ([(EvidenceKind.PROOF, 0.5), (EvidenceKind.FLOOR, 0.6)], Conclusion.CONTRADICTION),
-        ([(EvidenceKind.PROOF, 0.5), (EvidenceKind.TUNED, 0.6)], Conclusion.CONTRADICTION),
         ([(EvidenceKind.PROOF, 0.5), (EvidenceKind.TRAINED, 0.6)], Conclusion.CONTRADICTION),
     ],
 )

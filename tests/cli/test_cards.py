@@ -235,7 +235,7 @@ def test_an_interrupted_card_keeps_what_is_known(
         assert (shown["finished"], [*shown["constructions"]]) == (False, asked[:1])
     else:
         assert f"assess: {asked[0]}: distinguishes, P = " in error
-        assert re.search(r"contract: \d+ kept.*Not finished: 1 of .*spike, ones +tells", out, re.DOTALL)
+        assert re.search(r"contract: \d+ kept.*Not finished: 1 of .*spike, ones +distinguishes", out, re.DOTALL)
 
 
 def test_what_their_code_prints_is_not_in_the_json(separatrix: Run) -> None:

@@ -167,12 +167,11 @@ def test_several_mechanisms_stand_side_by_side() -> None:
     assert listed[1] == json.loads(invoke("verdict", "spike", "linear", "n=1e12", "--json").stdout)
 
 
-def test_many_mechanisms_are_broken_into_tables_that_fit() -> None:
+def test_many_mechanisms_fit_the_terminal() -> None:
     names = ["softmax", *(f"power:beta={beta}" for beta in range(2, 12))]
     shown = invoke("verdict", "spike", ",".join(names)).stdout
     assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("P(tells apart)") > 1
-    assert all(shown.count(f" {name} ") >= 1 for name in names)
+    assert all(f"{name}: " in " ".join(shown.split()) for name in names)
 
 
 def test_lists() -> None:

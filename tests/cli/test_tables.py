@@ -29,8 +29,8 @@ a1 = ["0.693147", "1.234567"]
 WORD = re.compile(r"\S*\d\S*")
 
 
-def rendered(rows: list[list[str]], titles: list[str], width: int, gap: int, pad_edge: bool) -> str:
-    table = new_table(*titles, gap=gap, pad_edge=pad_edge)
+def rendered(rows: list[list[str]], titles: list[str], width: int, gap: int) -> str:
+    table = new_table(*titles, gap=gap)
     for row in rows:
         table.add_row(*row)
     out = io.StringIO()
@@ -49,14 +49,11 @@ cells = st.lists(words, min_size=0, max_size=5).map(" ".join)
     with_titles=st.booleans(),
     width=st.integers(20, 100),
     gap=st.integers(1, 2),
-    pad_edge=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
-def test_every_number_is_whole_at_every_width(
-    rows: list[list[str]], with_titles: bool, width: int, gap: int, pad_edge: bool
-) -> None:
+def test_every_number_is_whole_at_every_width(rows: list[list[str]], with_titles: bool, width: int, gap: int) -> None:
     titles = [f"t{place}" for place in range(len(rows[0]))] if with_titles else []
-    shown = rendered(rows, titles, width, gap, pad_edge)
+    shown = rendered(rows, titles, width, gap)
     assert all(len(line) <= width for line in shown.splitlines())
     expected = sorted(word for row in rows for cell in row for word in WORD.findall(cell))
     whole = sorted(word for word in WORD.findall(shown) if not re.fullmatch(r"t\d:?", word))
@@ -64,7 +61,7 @@ def test_every_number_is_whole_at_every_width(
 
 
 def test_a_table_that_fits_is_printed_as_before() -> None:
-    shown = rendered([["softmax", "4706"], ["linear", "1"]], ["name", "n"], 80, 2, True)
+    shown = rendered([["softmax", "4706"], ["linear", "1"]], ["name", "n"], 80, 2)
     assert [line.rstrip() for line in shown.splitlines()] == ["name     n", "softmax  4706", "linear   1"]
 
 

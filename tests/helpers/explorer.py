@@ -148,13 +148,13 @@ def serving(store: str) -> Iterator[Explorer]:
     from separatrix.core.secrets import Secret
     from separatrix.core.startup import process_context
     from separatrix.web.app import make_app
-    from separatrix.web.quiet_server import make_server
+    from separatrix.web.quiet_server import QuietServer
     from separatrix.web.settings import Settings
     from separatrix.web.workers import PRELOADED
 
     process_context(PRELOADED)
     app = make_app(Settings(Secret(store)))
-    server = make_server(app, lambda: app.state.dispatcher.end())
+    server = QuietServer(app, lambda: None, lambda: app.state.dispatcher.end())
     with socket.create_server(("127.0.0.1", 0)) as bound:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([bound])))
         thread.start()

@@ -38,8 +38,8 @@ from separatrix.pages import figures
 from separatrix.pages.charts import Chart
 from separatrix.pages.commands import Command
 from separatrix.pages.figures._base import PaperFigure
-from separatrix.pages.maps.figure import MapFigure
-from separatrix.pages.maps.scales import coloured_values, panel_title, quantity_scale
+from separatrix.pages.maps.figure import MapFigure, map_figure
+from separatrix.pages.maps.scales import quantity_scale
 from separatrix.pages.pages import typeset_prose
 from separatrix.pages.paper import paper_style
 from separatrix.pages.reproduce import reproduce
@@ -231,14 +231,13 @@ def test_one_colour_is_not_all_that_a_panel_shows(drawn: tuple[PaperFigure, ...]
 
 def test_a_map_of_one_colour_shows_the_margin() -> None:
     found = maps.map("spike", "softmax,linear", {"a1": "0.5:1.5:5", "n": "1e3:1e9:4:log"})
-    softmax, linear = found.layers
-    assert panel_title(found, softmax) == "softmax"
-    assert coloured_values(found, softmax)[0] is softmax.values
-    assert re.fullmatch(r"linear, margin \(P ≤ [\d.]+×10⁻⁶\)", panel_title(found, linear))
-    shown, scale = coloured_values(found, linear)
+    softmax, linear = map_figure(found).panels
+    assert softmax.title == "softmax"
+    assert softmax.coloured_numbers is found.layers[0].values
+    assert re.fullmatch(r"linear, margin \(P ≤ [\d.]+×10⁻⁶\)", linear.title)
     by_itself = maps.map("spike", "linear", {"a1": "0.5:1.5:5", "n": "1e3:1e9:4:log"}, of="margin")
-    assert np.array_equal(shown, by_itself.layers[0].values)
-    assert scale == quantity_scale(by_itself)
+    assert np.array_equal(linear.coloured_numbers, by_itself.layers[0].values)
+    assert linear.scale == quantity_scale(by_itself)
 
 
 def test_pictures_show_what_the_page_draws(drawn: tuple[PaperFigure, ...]) -> None:

@@ -19,7 +19,7 @@ def test_this_machine_may_ask_by_its_own_names(explorer: Explorer, host: str) ->
     [
         *("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "10.0.0.1", "[::2]", "0.0.0.0"),
         *("[::1]evil.com", "[::1]evil.com:80", "[::1]:80evil.com", "[::1", "::1", "[localhost]", "[::1]]"),
-        *("localhost:", "localhost:0", "localhost:65536", "localhost:99999999", "localhost:80:80"),
+        *("localhost:", "localhost:0", "localhost:99999999", "localhost:80:80"),
         *("localhost:8a", "localhost.", "localhost:+80", "me@localhost", "localhost@evil.com", "localhost/x"),
         *("localhost evil.com", "localhost,evil.com", "localhost#evil.com", ":80"),
     ],

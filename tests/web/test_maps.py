@@ -18,7 +18,8 @@ from separatrix.constructions.lengths import admissible
 from separatrix.core.parameters.ranges import read_counted
 from separatrix.mechanisms import MECHANISMS
 from separatrix.pages.bundle import read_ramps
-from separatrix.pages.maps.scales import DIVERGING, SEQUENTIAL, coloured_values, panel_title, quantity_levels
+from separatrix.pages.maps.figure import map_figure
+from separatrix.pages.maps.scales import DIVERGING, SEQUENTIAL, quantity_levels
 
 CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
 Cells = dict[tuple[int, str], np.ndarray[Any, Any]]
@@ -45,11 +46,11 @@ def test_colours_and_lines_are_those_of_the_picture(explorer: Explorer, of: str,
     found = sx.map("spike", "softmax,linear", words, of=of, difference=difference)
     flag = "&--difference=yes" if difference else ""
     heading, cells = asked(explorer, f"a1=0.5:1.5:6&n=1e3:1e18:5:log&--of={of}{flag}")
-    for place, layer in enumerate(found.panels):
-        panel, (values, scale) = heading["layers"][place], coloured_values(found, layer)
-        assert np.array_equal(cells[place, panel["coloured"]], values, equal_nan=True)
-        assert panel["scale"] == vars(scale)
-        assert panel["title"] == panel_title(found, layer)
+    for place in range(len(found.panels)):
+        panel, drawn = heading["layers"][place], map_figure(found).panels[place]
+        assert np.array_equal(cells[place, panel["coloured"]], drawn.coloured_numbers, equal_nan=True)
+        assert panel["scale"] == vars(drawn.scale)
+        assert panel["title"] == drawn.title
     assert {each["name"]: each["level"] for each in heading["levels"]} == quantity_levels(found)
 
 

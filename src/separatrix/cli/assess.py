@@ -27,15 +27,6 @@ MAX_NAMED_CHECKS = 6
 """Checks that are named where one fault prevents others from being tried."""
 CHECK_SECONDS, STEP_SECONDS = 120, 600
 """The default time limits of a check of the contract, and of any other step."""
-SHORT_WORDS = {
-    "distinguishes": "tells",
-    "partial": "some",
-    "blind": "blind",
-    "saturated": "satur",
-    "undecided": "open",
-    "none": "–",
-}
-"""Verdicts in a column of five letters."""
 
 
 def assess(
@@ -237,28 +228,20 @@ def _print_constructions(out: Console, card: Card) -> None:
     from separatrix.pages.standings import sort_worst_first
     from separatrix.pages.verdict_words import MARKS_LEGEND
 
-    row_cards = [row_card for row_card in card.against if row_card.constructions]
-    # About 52 characters for the card's own columns, and 10 for each mechanism beside it.
-    columns = row_cards[: max(1, (out.width - 52) // 10)]
-    is_wide = len(columns) <= 2
-    titles = ("construction", "verdict", "P", "blind from", *(("margin",) if is_wide else ()))
-    table = new_table(*titles, pad_edge=False)
-    for row_card in columns:
-        table.add_column(escape(row_card.mechanism.spelled), overflow="fold", max_width=10)
+    columns = [row_card for row_card in card.against if row_card.constructions]
+    names = [escape(row_card.mechanism.spelled) for row_card in columns]
+    table = new_table("construction", "verdict", "P", "blind from", "margin", *names, gap=1)
     for name, (cell, *cells) in sort_worst_first(card, columns):
         start = "–" if cell.blind_from.startswith("none") else cell.blind_from
-        details = (cell.p, start, *((cell.law,) if is_wide else ()))
-        table.add_row(escape(name), _short_word(cell), *details, *map(_short_word, cells))
+        table.add_row(escape(name), _colour_word(cell), cell.p, start, cell.law, *map(_colour_word, cells))
     out.print(table)
-    if hidden_names := [escape(row_card.mechanism.spelled) for row_card in row_cards[len(columns) :]]:
-        out.print(f"{', '.join(hidden_names)}: on the page (--out card.html) and in --json", style="dim")
-    out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKS_LEGEND}", style="dim")
+    out.print(f"distinguishes: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKS_LEGEND}", style="dim")
     out.print("– not blind at any length searched; the page has the lengths, and bits", style="dim")
     out.print()
 
 
-def _short_word(cell: StandingText) -> str:
-    return f"[{COLOURS[cell.word]}]{SHORT_WORDS[cell.word]}[/]"
+def _colour_word(cell: StandingText) -> str:
+    return f"[{COLOURS[cell.word]}]{cell.word}[/]"
 
 
 def _group_by_message(messages: dict[str, str]) -> dict[str, list[str]]:

@@ -83,8 +83,6 @@ def boundary(
     if isinstance(result, Boundary):
         show(result, as_json, lambda: _print_boundary(result, certificate))
         return
-    if out is not None:
-        result.save(out)
     show(result, as_json, lambda: _print_curve(result), out)
 
 

@@ -65,9 +65,7 @@ def atlas(
     work = f"{cells}, on {cores} core{'s' * (cores > 1)}{time}"
     with announced("atlas", work, as_json), counting(as_json) as tell:
         result = compute(mechanisms, constructions, family=family, sort=sort, tell=tell, workers=cores)
-    if out is not None:
-        result.save(out)
-    show(result, as_json, lambda: _print_atlas(result))
+    show(result, as_json, lambda: _print_atlas(result), out)
 
 
 def _print_atlas(atlas: Atlas) -> None:
@@ -123,7 +121,7 @@ def print_costs(out: Console, costs: Sequence[CostCurve | Disagreement], softmax
     from separatrix.mechanisms.decoding import STATE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
-    table, curves = new_table(*titles, pad_edge=False), [x for x in costs if isinstance(x, CostCurve)]
+    table, curves = new_table(*titles), [x for x in costs if isinstance(x, CostCurve)]
     for curve in curves:
         start = curve.crossover(softmax) if isinstance(softmax, CostCurve) else None
         for cost in curve.costs[-2:]:  # two lengths show the growth; JSON has all

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import console, escape, print_json
+from separatrix.cli.terminal import console, escape, print_json, print_lines
 
 if TYPE_CHECKING:
     from separatrix.checker import Report
@@ -43,6 +42,4 @@ def _view(report: Report, file: Path) -> None:
     word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
     counts = f"{report.verified} statements verified, {len(report.failed)} failed"
     out.print(f"{escape(str(file))}: certificate {word} ({counts})")
-    for sentence in report.statement:
-        lines = wrap(sentence, out.width - 2, break_long_words=False, break_on_hyphens=False)
-        out.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
+    print_lines(report.statement)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, print_lines
+from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, new_table, print_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 MAX_NEAREST_ROWS = 12
 """Mechanisms in the table if none fits."""
-ELSEWHERE_WIDTH = 11
-"""Characters of a letter and a length."""
-MAX_NAME_WIDTH = 27
-"""Longer names are cut; JSON and the page have them in full."""
 CELL_COLOURS = {
     **COLOURS,
     "lost": "magenta",
@@ -73,16 +69,13 @@ def _print_table(out: Console, choice: Choice, rows: list[ChoiceRow]) -> None:
     """Print mechanisms down and questions across: a letter for each result."""
     from separatrix.analysis.choose.budget import format_bytes
 
-    if not rows:
-        return
-    width = _name_width(rows)
-    out.print(f"{'':{width}}  {' '.join(_columns(choice))}  {'keeps':>8}  operations", markup=False)
+    table = new_table("", *_columns(choice), "keeps", "operations", gap=1)
     for row in rows:
-        cells = [cell for name, cell in row.sees.items() if name not in choice.elsewhere]
-        letters = " ".join(map(_letter, cells))
+        letters = [_letter(cell) for name, cell in row.sees.items() if name not in choice.elsewhere]
         growth = "–" if row.operations_exponent is None else f"n^{row.operations_exponent:.1f}"
-        size = format_bytes(row.kept_bytes)
-        out.print(f"{_name(row, width)}  {letters}  {size:>8}  {growth}", soft_wrap=True)
+        table.add_row(escape(row.mechanism), *letters, format_bytes(row.kept_bytes), growth)
+    if rows:
+        out.print(table)
 
 
 def _print_elsewhere(out: Console, choice: Choice, rows: list[ChoiceRow]) -> None:
@@ -91,33 +84,20 @@ def _print_elsewhere(out: Console, choice: Choice, rows: list[ChoiceRow]) -> Non
     if not names:
         return
     out.print("only at other lengths, which do not count here:", markup=False)
-    width = _name_width(rows)
-    widths = {name: max(len(name), ELSEWHERE_WIDTH) for name in names}
-    heads = "  ".join(f"{name:{span}}" for name, span in widths.items()).rstrip()
-    out.print(f"{'':{width}}  {heads}", markup=False, soft_wrap=True)
+    table = new_table("", *names)
     for row in rows:
         texts = []
-        for name, span in widths.items():
-            cell = row.sees[name].elsewhere
-            length = "" if cell is None else f"n={cell.n:,}"
-            texts.append(f"{_letter(cell or row.sees[name])} {length:{span - 2}}")
-        out.print(f"{_name(row, width)}  {'  '.join(texts)}".rstrip(), soft_wrap=True)
+        for cell in (row.sees[name] for name in names):
+            other = cell.elsewhere
+            texts.append(_letter(cell) if other is None else f"{_letter(other)} n={other.n:,}")
+        table.add_row(escape(row.mechanism), *texts)
+    out.print(table)
 
 
 def _columns(choice: Choice) -> dict[str, str]:
     """Return the letter of every column of the table, and its construction or task."""
     names = (name for name in choice.asked_at if name not in choice.elsewhere)
     return dict(zip(ascii_lowercase, names, strict=False))
-
-
-def _name_width(rows: list[ChoiceRow]) -> int:
-    return min(MAX_NAME_WIDTH, max(len(row.mechanism) for row in rows))
-
-
-def _name(row: ChoiceRow, width: int) -> str:
-    """Return the name of a mechanism, cut or padded to a width."""
-    name = row.mechanism if len(row.mechanism) <= width else f"{row.mechanism[: width - 1]}…"
-    return f"{escape(name)}{' ' * (width - len(name))}"
 
 
 def _fit(rows: list[ChoiceRow]) -> str:
@@ -173,14 +153,8 @@ def _print_legend(choice: Choice) -> None:
 def _describe_counting(choice: Choice) -> str:
     """Return the lengths at which operations were counted, as a sentence."""
     rows = (row for row in choice.mechanisms if row.operations_counted_at)
-    groups = group_pairs((row.operations_counted_at, row) for row in rows)
-    texts = []
-    # The largest group comes first and needs no names: it is "the others".
-    by_size = sorted(groups.items(), key=lambda item: -len(item[1]))
-    for index, (lengths, group) in enumerate(by_size):
-        names = f" ({', '.join(row.mechanism for row in group)})" if index else ""
-        texts.append(f"{lengths[0]:,} to {lengths[-1]:,} tokens{names}")
-    return f"Operations of a causal pass are counted at {'; '.join(texts)}." if texts else ""
+    lengths = [length for row in rows for length in (row.operations_counted_at[0], row.operations_counted_at[-1])]
+    return f"Operations of a causal pass are counted at {min(lengths):,} to {max(lengths):,} tokens." if lengths else ""
 
 
 def _describe_not_causal(choice: Choice) -> str:
@@ -195,8 +169,6 @@ def _describe_not_causal(choice: Choice) -> str:
 
 
 def _letter(cell: ChoiceCell) -> str:
-    from separatrix.pages.verdict_words import CHOICE_LETTERS
+    from separatrix.pages.choice import cell_letter
 
-    letter = CHOICE_LETTERS[cell.displayed_word]
-    letter = letter.lower() if cell.kind == "sampled" else letter
-    return f"[{CELL_COLOURS.get(cell.word, 'dim')}]{letter}[/]"
+    return f"[{CELL_COLOURS.get(cell.word, 'dim')}]{cell_letter(cell)}[/]"

@@ -64,6 +64,4 @@ def choose(
     work = "about 20 s; tasks take up to a minute, --literal minutes a mechanism"
     with announced("choose", work, as_json), counting(as_json) as tell:
         choice = compute(**values, must=must, mechanisms=mechanisms, literal=literal, store=store, tell=tell)
-    if out is not None:
-        choice.save(out)
-    show(choice, as_json, lambda: print_choice(choice))
+    show(choice, as_json, lambda: print_choice(choice), out)

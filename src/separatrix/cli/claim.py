@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,8 +25,7 @@ TAGS = {
     "rec": "reconstructed from the summary or from another paper",
     "ours": "a result of this project",
 }
-MAX_POINTS, MAX_WIDE_POINTS, GAP = 20, 6, 2
-"""The points shown as a table, and as several lines each; the space between columns."""
+MAX_POINTS = 12
 
 
 def claim(
@@ -92,9 +91,7 @@ def _print_entry(entry: Entry) -> None:
 
 
 def _print_points(out: Console, points: Sequence[Point]) -> None:
-    """Print the parameters that all points share, and a table of the others, or lines if it is too wide."""
-    from rich.padding import Padding
-
+    """Print the parameters that all points share, and a table of the others."""
     common = {
         name: value
         for name, value in points[0].parameters.items()
@@ -102,27 +99,15 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
     }
     if common:
         out.print(f"at {' '.join(f'{name}={value}' for name, value in common.items())}", markup=False)
-    first = points[:MAX_POINTS]
-    rows = [{**_varied_parameters(point, common), **_measurements(point)} for point in first]
-    if any(not point.holds for point in first):
-        rows = [{"": "" if point.holds else "FAILS", **row} for point, row in zip(first, rows, strict=True)]
-    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
-    width = sum(max(len(line[i]) for line in lines) + GAP for i in range(len(lines[0])))
-    if width <= out.width:
-        out.print(new_table(*escape_all(lines[0]), rows=map(escape_all, lines[1:]), gap=GAP))
-    else:
-        first = points[:MAX_WIDE_POINTS]
-        for point in first:
-            place = " ".join(f"{name}={value}" for name, value in _varied_parameters(point, common).items())
-            out.print(f"{place or 'all shared parameters'}{'' if point.holds else ': FAILS'}", markup=False)
-            text = ", ".join(f"{name} {value}" for name, value in _measurements(point).items())
-            out.print(Padding(escape(text), (0, 0, 0, 4)))
-    if len(points) > len(first):
-        out.print(f"and {len(points) - len(first)} more points; --json has them all", markup=False)
-
-
-def _varied_parameters(point: Point, common: Container[str]) -> dict[str, str]:
-    return {name: str(value) for name, value in point.parameters.items() if name not in common}
+    rows = []
+    for point in points[:MAX_POINTS]:
+        varied = {name: str(value) for name, value in point.parameters.items() if name not in common}
+        rows.append({"": "" if point.holds else "FAILS", **varied, **_measurements(point)})
+    if all(point.holds for point in points):
+        rows = [{name: cell for name, cell in row.items() if name} for row in rows]
+    out.print(new_table(*escape_all(rows[0]), rows=(escape_all(row.values()) for row in rows)))
+    if len(points) > MAX_POINTS:
+        out.print(f"and {len(points) - MAX_POINTS} more points; --json has them all", markup=False)
 
 
 def _measurements(point: Point) -> dict[str, str]:

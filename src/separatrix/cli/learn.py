@@ -201,7 +201,7 @@ def _view(result: TrainingResult) -> None:
     rows = [dict(zip(HEAD, evidence_row(mechanism), strict=True)) for mechanism in result.mechanisms]
     for evidence, numbers in zip(result.mechanisms, rows, strict=True):
         numbers["median"] = format_median(evidence)
-    _print_folded(COLUMNS, ([numbers[name] for name in COLUMNS] for numbers in rows))
+    out.print(new_table(*COLUMNS, rows=(escape_all(numbers[name] for name in COLUMNS) for numbers in rows)))
     for evidence, numbers in zip(result.mechanisms, rows, strict=True):
         size = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
         out.print(f"[bold]{escape(evidence.mechanism)}[/] {escape(evidence.sentence)}. [dim]{size}[/]")
@@ -232,20 +232,13 @@ def _view_equal(equal: EqualState) -> None:
 
     out = console()
     out.print(f"\n[bold]At equal state[/]: that of {escape(equal.reference)} after {equal.tokens:,} tokens")
-    _print_folded(equal_state_head(equal), equal_state_rows(equal))
+    out.print(new_table(*equal_state_head(equal), rows=map(escape_all, equal_state_rows(equal))))
     for mechanism in (item.evidence for item in equal.mechanisms):
         size = "" if mechanism.parameters is None else f" [dim]{mechanism.parameters:,} weights[/]"
         out.print(f"[bold]{escape(mechanism.mechanism)}[/] {escape(mechanism.sentence)}.{size}")
         print_failures(mechanism.failed)
     print_lines((f"{name} carries no state from token to token" for name in equal.left_out), "dim")
     _view_paired(equal.paired)
-
-
-def _print_folded(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table whose long names of mechanisms are folded, so that the numbers keep their room."""
-    table = new_table(*titles, rows=map(escape_all, rows), pad_edge=False)
-    table.columns[0].overflow = "fold"
-    console().print(table)
 
 
 def format_median(evidence: MechanismEvidence) -> str:

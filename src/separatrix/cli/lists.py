@@ -11,7 +11,7 @@ import typer
 from separatrix import catalog
 from separatrix.cli import completion
 from separatrix.cli.options import HERE, AsJson, StoreUrl
-from separatrix.cli.terminal import console, escape, escape_all, new_table, plain, print_json, warn_of
+from separatrix.cli.terminal import console, escape_all, new_table, plain, print_json, warn_of
 from separatrix.core.secrets import Secret
 
 KINDS = ("mechanisms", "constructions", "claims", "tasks", "engines", "published", "plans", "sweeps")
@@ -168,18 +168,16 @@ def _print_plans(name: str | None, as_json: bool) -> None:
 
         require_known("plan", name, files)
         files = {name: files[name]}
-    descriptions = {plan: tomllib.loads(file.read_text())["description"] for plan, file in files.items()}
-    if as_json:
-        rows = [
-            {"name": plan, "description": descriptions[plan], "cells": load_plan(file).count}
-            for plan, file in files.items()
-        ]
-        print_json(rows if name is None else rows[0])
-    elif name is not None:
+    if name is not None and not as_json:
         console().print(files[name].read_text().rstrip(), markup=False, soft_wrap=True)
-    else:
-        lines = ((f"[bold]{escape(plan)}[/]", escape(text)) for plan, text in descriptions.items())
-        console().print(new_table(rows=lines))
+        return
+    descriptions = {plan: tomllib.loads(file.read_text())["description"] for plan, file in files.items()}
+    rows = [
+        # Counting cells imports what plans name, which the text does without.
+        {"name": plan, "description": descriptions[plan], **({"cells": load_plan(file).count} if as_json else {})}
+        for plan, file in files.items()
+    ]
+    _print_rows(rows, name, as_json)
 
 
 def _print_sweeps(store: Secret, as_json: bool) -> None:

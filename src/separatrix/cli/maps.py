@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from separatrix.cli import options
-from separatrix.cli.progress import on_stderr, spell_time
+from separatrix.cli.progress import announced, counting
 from separatrix.cli.terminal import console, escape, print_lines, show
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import TaskID
 
     from separatrix.analysis.maps import Layer, Map
-    from separatrix.analysis.maps.plane import Step
 
 SHADES = " ░▒▓█"
 MAX_ROWS, MAX_COLUMNS = 20, 64
@@ -61,7 +57,8 @@ def map_(
 
     construction, mechanisms, parameters = options.read_question(map_, construction, mechanisms, words)
     options.require_output(out, "map")
-    with _progress(as_json) as tell:
+    work = "a map that has no closed form is computed cell by cell"
+    with announced("map", work, as_json), counting(as_json) as count:
         result = run(
             construction,
             split_mechanisms(mechanisms),
@@ -70,36 +67,10 @@ def map_(
             engine=engine,
             difference=difference,
             sampling=Sampling(draws, seed, confidence),
-            tell=tell,
+            tell=lambda step: count(step.done, step.total, step.mechanism),
         )
-    if out is not None:
-        result.save(out)
     # The file has the picture, so the terminal does not repeat it.
     show(result, as_json, lambda: _print_map(result, with_picture=out is None), out)
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[Step], None]]:
-    """Show an estimate and a bar on stderr as soon as a layer is computed cell by cell."""
-    from rich.progress import Progress
-
-    terminal = on_stderr(quiet)
-    bar = Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
-    tasks: dict[str, TaskID] = {}
-
-    def tell(step: Step) -> None:
-        if step.mechanism not in tasks:
-            bar.start()
-            estimate = spell_time(step.seconds)
-            terminal.print(f"{escape(step.mechanism)}: {step.total:,} cells one by one, about {estimate}")
-            tasks[step.mechanism] = bar.add_task(escape(step.mechanism), total=step.total)
-        bar.update(tasks[step.mechanism], completed=step.done)
-
-    try:
-        yield tell
-    finally:
-        if tasks:  # otherwise `stop` prints an empty line on a dumb terminal
-            bar.stop()
 
 
 def _print_map(result: Map, with_picture: bool) -> None:

@@ -56,7 +56,7 @@ def _view(ledger: ReproductionLedger) -> None:
     from separatrix.analysis.evidence.published import RULE
     from separatrix.pages.learned.published import interval_text, number_text
 
-    table = new_table("entry", "published", "ours", "verdict", pad_edge=False)
+    table = new_table("entry", "published", "ours", "verdict")
     for entry in ledger.entries:
         word, colour = entry.verdict.value, VERDICT_COLOURS[entry.verdict.value]
         cells = entry.name, number_text(entry.published), interval_text(entry)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -63,37 +62,16 @@ def scaling(
 
     construction, mechanisms, parameters = options.read_question(scaling, construction, mechanisms, words)
     sampling = Sampling(draws, seed, confidence)
-    if out is not None:
-        from separatrix.core.files.writing import require_writable
-        from separatrix.pages.scaling import SUFFIXES
-
-        require_writable(out, SUFFIXES)
+    options.require_output(out, "scalings")
     task = f"{of} at every value of the range; seconds to minutes"
     with announced("scaling", task, as_json), working(as_json) as tell:
         result: Scaling | Scalings = run(
             construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell
         )
-    if out is not None:
-        inputs = " ".join(f"{name}={value}" for name, value in parameters.items())
-        command = f"separatrix scaling {construction} {mechanisms} {inputs} --of {of} --out {out.name}"
-        _write(out, result.as_json(), command)
     if isinstance(result, Scalings):
         show(result, as_json, lambda: _print_table(result), out)
     else:
         show(result, as_json, lambda: _print_scaling(result), out)
-
-
-def _write(out: Path, document: dict[str, Any], command: str) -> None:
-    """Draw the scalings with values into the file."""
-    from separatrix.core.parameters import UsageError
-    from separatrix.pages.scaling import Growth, write
-
-    rows = document.get("rows", [document])
-    drawable = [row for row in rows if row["exponent"] is not None]
-    if not drawable:
-        raise UsageError(f"there is nothing to draw: {rows[0]['reason']}")
-    reasons = {row["mechanism"]: row["reason"] for row in rows if row["exponent"] is None}
-    write(Growth(drawable, reasons, document, command), out)
 
 
 def _print_scaling(result: Scaling) -> None:

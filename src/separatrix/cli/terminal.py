@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typer import Exit
 
@@ -41,11 +41,11 @@ def console() -> Console:
     return terminal
 
 
-def new_table(*titles: str, rows: Iterable[Iterable[str]] = (), gap: int = 2, pad_edge: bool = True) -> Table:
+def new_table(*titles: str, rows: Iterable[Iterable[str]] = (), gap: int = 2) -> Table:
     """Return a table without borders and with `gap` blanks between columns; it never truncates a number."""
     from separatrix.cli.tables import NumberTable
 
-    table = NumberTable(*titles, gap=gap, pad_edge=pad_edge)
+    table = NumberTable(*titles, gap=gap)
     for cells in rows:
         table.add_row(*cells)
     return table
@@ -88,21 +88,16 @@ def print_json(value: Any) -> None:
     print(json_text(value), file=answer_stream())
 
 
-class JsonResult(Protocol):
-    """A result that can be printed as JSON."""
-
-    def as_json(self) -> Any:
-        """Return the document printed with --json."""
-
-
-def show(result: JsonResult, as_json: bool, view: Callable[[], None], path: Path | None = None) -> None:
-    """Print a result, as JSON or with `view`, and the file that it was written to."""
+def show(result: Any, as_json: bool, view: Callable[[], None], out: Path | None = None) -> None:
+    """Write a result to `out`, if that is given, and print it, as JSON or with `view`."""
+    if out is not None:
+        result.save(out)
     if as_json:
         print_json(result.as_json())
         return
     view()
-    if path is not None:
-        console().print(f"written: {escape(str(path))}")
+    if out is not None:
+        console().print(f"written: {escape(str(out))}")
 
 
 def format_cell_count(cells: int) -> str:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, drawing
-from separatrix.cli.terminal import COLOURS, console, new_table, print_lines, show
-from separatrix.core.numbers import format_exact
-from separatrix.core.numbers.spelling import for_people, whole_for_people
+from separatrix.cli.terminal import show
 
-if TYPE_CHECKING:
-    from separatrix.exact.verdicts import Verdict
-
-ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
 ANNOUNCEMENT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
-NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 
 def verdict(
@@ -55,7 +46,7 @@ def verdict(
       separatrix verdict spike softmax,linear
       separatrix verdict spike softmax n=1e18 a1=1.1 --certificate proof.json
     """
-    from separatrix.cli import side_by_side
+    from separatrix.cli.verdict_tables import print_verdict, print_verdicts
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError, split_mechanisms
     from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
@@ -74,17 +65,14 @@ def verdict(
         engine = "certified"
         require_writable(certificate)
     engine_named(engine).refuse_unused(sampling)
-    if out is not None:
-        require_writable(out, ENDINGS)
+    options.require_output(out, "verdict")
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_request(construction, name, parameters, engine, delta, noise) for name in names]
     with announced("verdict", ANNOUNCEMENT, as_json), drawing(as_json) as progress:
         sampling = replace(sampling, told=progress)
         if len(requests) > 1:
             verdicts = compute_several(requests, sampling)
-            if out is not None:
-                verdicts.save(out)
-            show(verdicts, as_json, lambda: side_by_side.view(verdicts), out)
+            show(verdicts, as_json, lambda: print_verdicts(verdicts), out)
             return
         result = requests[0].compute(sampling)
         if certificate is not None:
@@ -93,51 +81,6 @@ def verdict(
             except EngineRefusal as refusal:
                 raise UsageError(f"{refusal.reason}; leave out --certificate") from None
             write_certificate(certificate, document)
-    if out is not None:
-        result.save(out)
-    show(result, as_json, lambda: view(result), out)
+    show(result, as_json, lambda: print_verdict(result), out)
     if certificate is not None and not as_json:
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
-
-
-def view(result: Verdict) -> None:
-    """Print a verdict."""
-    from separatrix.constructions.reference import defaults_sentence
-
-    out, outcome, word = console(), result.outcome, result.word
-    out.print(
-        f"{result.mechanism.spelled} on {result.construction.name}: [bold {COLOURS[word]}]{word}[/] "
-        f"(delta {format_exact(result.delta)})"
-    )
-    low, high = outcome.interval
-    # Sampled probabilities have an interval; those of the exact engines are a single number.
-    interval = "" if low == high else f"  in [{for_people(low, 4)}, {for_people(high, 4)}]"
-    unit = "" if result.construction.unit == 1 else " (margin in sqrt(log n))"
-    rows = {
-        "P(tells apart)": f"{for_people(outcome.distinguish, 10)}{interval}",
-        "P(fires on D0), P(fires on D1)": f"{for_people(outcome.fire_d0)}, {for_people(outcome.fire_d1)}",
-        "one neuron: p0, p1": f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}",
-        f"margin, bits{unit}": f"{for_people(outcome.margin)}, {for_people(outcome.bits, 4)}"
-        if math.isfinite(outcome.margin)
-        else NOT_FINITE,
-    }
-    if result.auc is not None:
-        rows["AUC under that noise"] = f"{result.auc:.6g}" if math.isfinite(result.auc) else NOT_FINITE
-    if result.formats is not None:
-        rows["lost in number formats from n ="] = _format_lost(result.formats)
-    rows["engine"] = f"{outcome.engine}: {outcome.evidence}"
-    out.print(new_table(rows=rows.items()))
-    print_lines(result.remarks, "yellow")
-    print_lines([result.theorem, defaults_sentence(result.taken)])
-
-
-def _format_lost(formats: Mapping[str, int | None]) -> str:
-    """Format the n from which each number format loses the difference, formats without such an n last."""
-    from separatrix.exact.verdicts.lost_formats import LARGEST
-
-    limits = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
-    unlimited_names = [name for name, n in formats.items() if n is None]
-    if not unlimited_names:
-        return ", ".join(limits)
-    no_limit = f"none found up to {whole_for_people(LARGEST)}"
-    return f"{', '.join(limits)}; {', '.join(unlimited_names)}: {no_limit}" if limits else no_limit

@@ -51,7 +51,6 @@ class EvidenceKind(StrEnum):
 
     PROOF = "proved ceiling"
     WITNESS = "hand-written weights"
-    TUNED = "weights tuned from hand-written ones"
     TRAINED = "trained weights"
     FLOOR = "a shortcut"
 
@@ -165,10 +164,10 @@ def conclude(question: EvidenceQuestion, goal: Goal, evidence: Iterable[Evidence
     # Contradictions come first: a proof that a measurement refutes must not exclude a mechanism.
     for proof in proofs:
         for measurement in measurements:
-            if goal.sign * (measurement.score - proof.score) > _slack(proof) + ROUNDING:
+            if goal.sign * (measurement.score - proof.score) > _margin(proof, goal).slack + ROUNDING:
                 return Judgement(Conclusion.CONTRADICTION, measurement, proof, best, aside)
     for proof in proofs:
-        if _least_gap(proof, goal) > goal.tolerance + ROUNDING:
+        if _margin(proof, goal).least_gap > goal.tolerance + ROUNDING:
             return Judgement(Conclusion.CANNOT, proof, best=best, set_aside=aside)
     for model in models:
         if model.solved if model.kind is EvidenceKind.TRAINED else goal.is_reached_by(model.score):
@@ -183,12 +182,9 @@ def _answers(evidence: Evidence, question: EvidenceQuestion) -> bool:
     return evidence.question == question
 
 
-def _least_gap(proof: Evidence, goal: Goal) -> float:
-    return goal.shortfall(proof.score) if proof.margin is None else proof.margin.least_gap
-
-
-def _slack(proof: Evidence) -> float:
-    return 0.0 if proof.margin is None else proof.margin.slack
+def _margin(proof: Evidence, goal: Goal) -> ProofMargin:
+    """Return how a proof compares with scores; without a margin both ceilings are known exactly."""
+    return proof.margin or ProofMargin(goal.shortfall(proof.score), 0.0)
 
 
 def is_nearest_length(length: int, n: int, step: int = 1) -> bool:

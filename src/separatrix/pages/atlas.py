@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from separatrix.analysis.cards.atlas import Atlas
 from separatrix.pages.looks import FAINT, PRINTED
 from separatrix.pages.pages import render_page
-from separatrix.pages.paper import hide_frame, paper_style, save_small_png
+from separatrix.pages.paper import hide_frame, label_cells, paper_style, save_small_png
 from separatrix.pages.standings import standing_text
 from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, MARKS_LEGEND, MEANINGS, RESCUES, verdict_name
 
@@ -54,7 +54,7 @@ def draw_cells(atlas: Atlas, axes: Axes) -> None:
     """Draw the cells on matplotlib axes."""
     from matplotlib.patches import Rectangle
 
-    columns, places = atlas.constructions, _row_places(atlas)
+    places = _row_places(atlas)
     for region in atlas.mechanisms:
         y = places[region.mechanism.spelled]
         for x, cell in enumerate(map(standing_text, region.results)):
@@ -67,12 +67,7 @@ def draw_cells(atlas: Atlas, axes: Axes) -> None:
         y = places[regions[0].mechanism.spelled]
         color = PRINTED[FAINT]
         axes.text(0.02, y - 0.08, family, ha="left", va="bottom", size=6.5, color=color, style="italic")
-    axes.set_xlim(0, len(columns))
-    # The first row is on top, as in the table of the page.
-    axes.set_ylim(max(places.values()) + 1, 0)
-    axes.set_xticks([x + 0.5 for x in range(len(columns))], columns, rotation=40, ha="left")
-    axes.set_yticks([y + 0.5 for y in places.values()], list(places))
-    axes.xaxis.tick_top()
+    label_cells(axes, atlas.constructions, places, rotation=40, ha="left")
     hide_frame(axes, labelsize=7)
 
 

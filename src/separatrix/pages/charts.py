@@ -31,17 +31,6 @@ class ChartAxis:
     is_category: bool = False
     """Whether ticks are names of things rather than numbers."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the axis for chart.js."""
-        ticks = None if self.ticks is None else [list(tick) for tick in self.ticks]
-        return {
-            "label": self.label,
-            "log": self.log,
-            "range": self.range,
-            "ticks": ticks,
-            "isCategory": self.is_category,
-        }
-
 
 @dataclass(frozen=True)
 class Series:
@@ -153,8 +142,8 @@ class Chart:
         return {
             "label": self.label,
             "height": self.height,
-            "x": self.x.as_json(),
-            "y": self.y.as_json(),
+            "x": vars(self.x),
+            "y": vars(self.y),
             "series": [series.as_json() for series in self.series],
             "rules": [vars(rule) for rule in self.rules],
             "notes": [vars(note) for note in self.notes],

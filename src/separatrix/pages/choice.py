@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.analysis.choose import Choice, ChoiceCell, ChoiceRow, ChoiceStatus
 from separatrix.analysis.choose.budget import format_bytes
 from separatrix.pages.pages import render_page
-from separatrix.pages.paper import hide_frame
+from separatrix.pages.paper import hide_frame, label_cells
 from separatrix.pages.verdict_words import CHOICE_LETTERS, CHOICE_STYLES
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _groups(choice: Choice) -> dict[str, list[ChoiceRow]]:
     return {heading: rows for heading, rows in groups.items() if rows}
 
 
-def _letter(cell: ChoiceCell) -> str:
+def cell_letter(cell: ChoiceCell) -> str:
     """Return the letter of the word, a small one if it is sampled."""
     letter = CHOICE_LETTERS[cell.displayed_word]
     return letter.lower() if cell.kind == "sampled" else letter
@@ -43,7 +43,7 @@ def _cell_texts(cell: ChoiceCell) -> dict[str, str]:
     """Return the texts of a cell; `other_length` is the word at another length, which does not count."""
     at, other = f" at n={cell.n:,}" if cell.n else "", cell.elsewhere
     return {
-        "letter": _letter(cell),
+        "letter": cell_letter(cell),
         "class": "none" if cell.word == "not known" else "seen",
         "style": _style(cell.displayed_word),
         "title": f"{cell.name}{at}: {cell.displayed_word}, {cell.kind}; {cell.evidence}",
@@ -105,15 +105,11 @@ def draw_cells(choice: Choice, axes: Axes) -> None:
         for x, cell in enumerate(row.sees.values()):
             _, background, ink, _ = CHOICE_STYLES[cell.displayed_word]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=background, edgecolor="none"))
-            axes.text(x + 0.5, y + 0.5, _letter(cell), ha="center", va="center_baseline", size=6, color=ink)
-    names, count = [_heading(choice, name) for name in choice.asked_at], len(choice.mechanisms)
-    axes.set_xlim(0, len(names))
-    axes.set_ylim(count, 0)
-    axes.set_xticks([x + 0.5 for x in range(len(names))], names, rotation=90)
-    axes.set_yticks([y + 0.5 for y in range(count)], [row.mechanism for row in choice.mechanisms])
+            axes.text(x + 0.5, y + 0.5, cell_letter(cell), ha="center", va="center_baseline", size=6, color=ink)
+    places = {row.mechanism: float(y) for y, row in enumerate(choice.mechanisms)}
+    label_cells(axes, [_heading(choice, name) for name in choice.asked_at], places, rotation=90)
     for label, row in zip(axes.get_yticklabels(), choice.mechanisms, strict=True):
         label.set_color("#999999" if row.status is ChoiceStatus.EXCLUDED else "#000000")
-    axes.xaxis.tick_top()
     hide_frame(axes, labelsize=6.5)
     keys = "\n".join(f"{letter}  {meaning}" for _, letter, meaning in _legend(choice))
     axes.set_xlabel(f"{keys}\nsmall letters are sampled; names in grey are excluded", size=6.5, loc="left")

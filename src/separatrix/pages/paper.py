@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,16 @@ def hide_frame(axes: Axes, **options: Any) -> None:
     axes.tick_params(length=0, **options)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
+
+
+def label_cells(axes: Axes, columns: Sequence[str], rows: Mapping[str, float], **options: Any) -> None:
+    """Name the columns above a table of cells and the rows beside it, by the place of their upper edge."""
+    axes.set_xlim(0, len(columns))
+    # The first row is on top, as in the table of a page.
+    axes.set_ylim(max(rows.values(), default=0) + 1, 0)
+    axes.set_xticks([x + 0.5 for x in range(len(columns))], columns, **options)
+    axes.set_yticks([y + 0.5 for y in rows.values()], list(rows))
+    axes.xaxis.tick_top()
 
 
 def colour_map(ramp: str) -> Colormap:

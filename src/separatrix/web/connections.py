@@ -7,10 +7,7 @@ connection, would retry without a pause and log a traceback each time.
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +22,6 @@ RESERVED_FILES = 5 * ACCEPTED_AT_ONCE + 40
 """Descriptors left for worker processes, files of the page, stores, and connections about to be refused."""
 WAITING_IN_KERNEL = 2048
 """Connections that the system keeps until they are accepted."""
-SECONDS_BETWEEN_LINES = 60.0
-OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 FULL = json.dumps({"error": "too many connections are open; try again in a moment", "field": None}).encode()
 REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\n"
@@ -87,45 +82,17 @@ class LimitedProtocol(H11Protocol):
 
     def _make_room(self) -> bool:
         """Close the connection that has been silent for longest; False where there is none."""
-        silent_connections = [
-            connection
-            for connection in self.connections
-            if isinstance(connection, LimitedProtocol)
-            and connection is not self
-            and connection.is_waiting
-            and not connection.transport.is_closing()
-        ]
-        if not silent_connections:
-            return False
-        min(silent_connections, key=lambda connection: connection._silent_since).transport.abort()
-        return True
+        others: list[Any] = [connection for connection in self.connections if connection is not self]
+        silent = [other for other in others if other.is_waiting and not other.transport.is_closing()]
+        if silent:
+            min(silent, key=lambda connection: connection._silent_since).transport.abort()
+        return bool(silent)
 
     def _close_if_silent(self) -> None:
-        now = self.loop.time()
-        is_silent = self.cycle is None or self.cycle.response_complete
         # A long answer is not silence: the time begins when the client has to act.
-        due = self._silent_since + HEADER_SECONDS if is_silent else now + HEADER_SECONDS
-        if due <= now:
+        is_silent = self.cycle is None or self.cycle.response_complete
+        due = (self._silent_since if is_silent else self.loop.time()) + HEADER_SECONDS
+        if due <= self.loop.time():
             self.transport.abort()
         else:
             self._deadline = self.loop.call_at(due, self._close_if_silent)
-
-
-class QuietErrors:
-    """An asyncio exception handler that reports a lack of descriptors in one line, once a minute at most."""
-
-    def __init__(self) -> None:
-        self._next_line = 0.0
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report an error that nothing awaits."""
-        error = context.get("exception")
-        if not (isinstance(error, OSError) and error.errno in OUT_OF_FILES):
-            loop.default_exception_handler(context)
-        elif time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
-            reason = (error.strerror or str(error)).lower()
-            sys.stderr.write(
-                f"separatrix: a connection cannot be accepted ({reason}); raise the limit with ulimit -n\n"
-            )
-            sys.stderr.flush()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -22,9 +21,6 @@ from separatrix.web.workers import JSON, Call, RefusedRequest, Reply, Slow, Unav
 
 LINES = "application/x-ndjson"
 MAX_CACHE_BYTES, MAX_CACHED_REPLY_BYTES = 8 * 2**20, 4 * 2**20
-MAX_SLOW_KINDS = 1000
-SLOW_ATTEMPT_SECONDS = 0.1
-"""A failed attempt in the quick lane that took longer than this is not repeated for similar calls."""
 
 
 class ExplorerEnded(Unavailable):
@@ -67,37 +63,24 @@ class Dispatcher:
     quick: Lane
     slow: Lane
     cache: ReplyCache = field(default_factory=ReplyCache)
-    _slow_kinds: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _is_ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     def end(self) -> None:
         """Cancel pending requests; clients get 503."""
         self._is_ending.set()
 
-    async def respond(
-        self, request: Request, call: Call, check: Callable[..., None] | None, state: str, streams: bool
-    ) -> Response:
+    async def respond(self, request: Request, call: Call, state: str, streams: bool) -> Response:
         """Return the response to a request.
 
-        `check` refuses wrong arguments before the call waits for a slow process. `state` is that of the data
-        behind the answer: a cached reply is used only for the same state. If `streams`, a slow answer is sent
-        as lines of progress to a client that accepts them.
+        `state` is that of the data behind the answer: a cached reply is used only for the same state. If
+        `streams`, a slow answer is sent as lines of progress to a client that accepts them.
         """
         key = _cache_key(call, state)
         reply = self.cache.get(key)
-        if reply is None and _kind_key(call) not in self._slow_kinds:
-            start = time.monotonic()
-            try:
-                reply = await self._wait(request, self.quick.ask(replace(call, is_quick=True)))
-            except Slow:
-                if time.monotonic() - start > SLOW_ATTEMPT_SECONDS:
-                    self._note_slow(call)
-            except TooLong:
-                pass  # a machine that is busy now may not be busy the next time
         if reply is None:
-            if check is not None:
-                with suppress(TooLong):  # the slow process checks the arguments again
-                    await self._wait(request, self.quick.ask(replace(call, function=check)))
+            with suppress(Slow, TooLong):
+                reply = await self._wait(request, self.quick.ask(replace(call, is_quick=True)))
+        if reply is None:
             if streams and LINES in request.headers.get("accept", ""):
                 return StreamingResponse(self._stream_lines(request, call, key), media_type=LINES)
             reply = await self._wait(request, self.slow.ask(call))
@@ -159,11 +142,6 @@ class Dispatcher:
             for pending in (task, *interruptions):
                 pending.cancel()
 
-    def _note_slow(self, call: Call) -> None:
-        self._slow_kinds[_kind_key(call)] = None
-        while len(self._slow_kinds) > MAX_SLOW_KINDS:
-            self._slow_kinds.popitem(last=False)
-
 
 def _line(value: Mapping[str, Any]) -> bytes:
     return f"{json.dumps(value)}\n".encode()
@@ -174,27 +152,12 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _cache_key(call: Call, state: str = "") -> str:
+def _cache_key(call: Call, state: str) -> str:
     return json.dumps([_name(call.function), call.arguments, state], sort_keys=True)
 
 
 def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
-
-
-def _kind_key(call: Call) -> str:
-    """Return a key that similar calls share: those that differ only in numbers and ends of ranges.
-
-    A slider changes only those, and a map without a closed form has none for other numbers either.
-    """
-    words = {name: _generalize(value) for name, value in call.arguments.get("words", {}).items()}
-    return _cache_key(replace(call, arguments={**call.arguments, "words": words}))
-
-
-def _generalize(value: str) -> str:
-    if ":" in value:
-        return "a range"
-    return "a number" if any(character.isdecimal() for character in value) else value
 
 
 def describe_problem(error: Exception) -> dict[str, Any]:

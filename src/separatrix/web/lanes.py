@@ -14,18 +14,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 from separatrix.core.errors import SeparatrixError
-from separatrix.web.workers import (
-    Call,
-    Died,
-    RefusedRequest,
-    Reply,
-    Report,
-    Slow,
-    Unavailable,
-    Worker,
-    WorkerDied,
-    start_worker,
-)
+from separatrix.web.workers import Call, Died, Reply, Report, Unavailable, Worker, WorkerDied, start_worker
 
 Value = TypeVar("Value")
 GRACE_SECONDS = 0.5
@@ -91,7 +80,7 @@ class Lane:
                 worker.send(call)
             except Died:
                 # It died while it was idle and has not seen the request, which can go to another process.
-                self._replace_later(worker)
+                self._create_task(self._free(worker))
             else:
                 return await self._receive_reply(worker, report)
 
@@ -125,45 +114,26 @@ class Lane:
             async with asyncio.timeout(self.max_seconds):
                 # Shielded: if the client leaves, the reply is still read for GRACE_SECONDS, so that the
                 # process can be used again. A reply left in the pipe would be taken for the next one.
-                reply = await asyncio.shield(work)
-        except asyncio.CancelledError:
-            self._replace_later(worker, work, GRACE_SECONDS)
-            raise
+                return await asyncio.shield(work)
         except TimeoutError:
-            self._replace_later(worker, work)
             raise TooLong(
                 f"this takes longer than {self.max_seconds:.0f} s, the limit of the explorer; "
                 "give the command in a terminal"
             ) from None
         except Died:
-            self._replace_later(worker)
             raise WorkerDied(
                 "the process that computed this died, perhaps for want of memory; try again, or ask for less"
             ) from None
-        except (RefusedRequest, Slow):
-            self._give_back(worker)
-            raise
-        except BaseException:
-            self._replace_later(worker, work)
-            raise
-        self._give_back(worker)
-        return reply
+        finally:
+            self._create_task(self._free(worker, work))
 
-    def _give_back(self, worker: Worker) -> None:
-        self._idle.append(worker)
-        self._slots.release()
-
-    def _replace_later(
-        self, worker: Worker, work: asyncio.Task[Reply] | None = None, grace_seconds: float = 0.0
-    ) -> None:
-        if not self._is_closed:
-            self._create_task(self._replace(worker, work, grace_seconds))
-
-    async def _replace(self, worker: Worker, work: asyncio.Task[Reply] | None, grace_seconds: float) -> None:
-        """Keep the process if its work ends soon; otherwise kill it and start another."""
+    async def _free(self, worker: Worker, work: asyncio.Task[Reply] | None = None) -> None:
+        """Keep the process if its work is done or ends soon; otherwise kill it and start another."""
+        if self._is_closed:
+            return
         try:
             if work is not None:
-                await asyncio.wait([work], timeout=grace_seconds)
+                await asyncio.wait([work], timeout=GRACE_SECONDS)
                 if work.done() and not work.cancelled() and not isinstance(work.exception(), Died):
                     self._idle.append(worker)
                     return

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
+import threading
 from collections.abc import Callable
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from separatrix.web.connections import (
-    ACCEPTED_AT_ONCE,
-    WAITING_IN_KERNEL,
-    LimitedProtocol,
-    QuietErrors,
-    max_connections,
-)
+from separatrix.web.connections import ACCEPTED_AT_ONCE, WAITING_IN_KERNEL, LimitedProtocol, max_connections
 
 MAX_SHUTDOWN_SECONDS = 1
 """The time that responses have to be sent after the end."""
 
 
-def make_server(app: ASGIApp, cancel_requests: Callable[[], None]) -> QuietServer:
-    """Return the server of an application; at the end it calls `cancel_requests`."""
-    config = uvicorn.Config(
-        app,
-        http=LimitedProtocol,
-        loop="asyncio",
-        backlog=ACCEPTED_AT_ONCE,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=MAX_SHUTDOWN_SECONDS,
-    )
-    return QuietServer(config, cancel_requests)
-
-
 class QuietServer(uvicorn.Server):
-    """A uvicorn server that cancels pending requests before it ends."""
+    """A uvicorn server that calls `welcome` once it answers, and at the end `cancel_requests`."""
 
-    def __init__(self, config: uvicorn.Config, cancel_requests: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, welcome: Callable[[], None], cancel_requests: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=LimitedProtocol,
+            loop="asyncio",
+            backlog=ACCEPTED_AT_ONCE,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=MAX_SHUTDOWN_SECONDS,
+        )
         super().__init__(config)
-        self._cancel_requests = cancel_requests
+        self._welcome, self._cancel_requests = welcome, cancel_requests
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, with a limit on connections that fits the descriptors left by now."""
-        asyncio.get_running_loop().set_exception_handler(QuietErrors())
         await super().startup(sockets)
         LimitedProtocol.limit = max_connections()
         for listening in sockets or ():
             # The backlog of uvicorn is also the number of connections that asyncio accepts in a row; the
             # kernel may keep more of them waiting.
             listening.listen(WAITING_IN_KERNEL)
+        if self.started:
+            # A thread, since opening a browser may take seconds.
+            threading.Thread(target=self._welcome, daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close all connections."""

@@ -117,7 +117,7 @@ def _make_route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         if endpoint.refresh_seconds is not None:
             state += f" {time.monotonic() // endpoint.refresh_seconds}"
         call = Call(endpoint.function, arguments)
-        return await dispatcher.respond(request, call, endpoint.check, state, streams=not endpoint.files)
+        return await dispatcher.respond(request, call, state, streams=not endpoint.files)
 
     return run_in_server if endpoint.in_server else run_in_worker
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-import threading
-import time
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,7 +55,7 @@ def explore(
     process_context(PRELOADED)
     try:
         from separatrix.web.app import make_app
-        from separatrix.web.quiet_server import make_server
+        from separatrix.web.quiet_server import QuietServer
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the explorer needs {error.name}, which is not installed: pip install 'separatrix[explore]'"
@@ -68,8 +66,13 @@ def explore(
     if host in ANY_ADDRESS:
         address = "127.0.0.1"
     explorer = RunningExplorer(f"http://{address}:{listening.getsockname()[1]}/", not is_loopback(host), missing_store)
-    server = make_server(app, lambda: app.state.dispatcher.end())
-    threading.Thread(target=_announce_when_ready, args=(server, explorer, browser, announce), daemon=True).start()
+
+    def welcome() -> None:
+        announce(explorer)
+        if browser:
+            webbrowser.open(explorer.address)
+
+    server = QuietServer(app, welcome, lambda: app.state.dispatcher.end())
     try:
         asyncio.run(server.serve([listening]))
     finally:
@@ -110,16 +113,3 @@ def _bind_socket(host: str, port: int) -> socket.socket:
             f"port {port} of {host} cannot be had ({reason}); name another with --port, or --port 0 for any"
         ) from None
     return listening
-
-
-def _announce_when_ready(
-    server: object, explorer: RunningExplorer, browser: bool, announce: Callable[[RunningExplorer], None]
-) -> None:
-    # uvicorn has no event for the start of a server that is given its sockets.
-    while not getattr(server, "started", False):
-        if getattr(server, "should_exit", False):
-            return
-        time.sleep(0.02)
-    announce(explorer)
-    if browser:
-        webbrowser.open(explorer.address)

@@ -21,7 +21,7 @@ from separatrix.cli.application import app
 from separatrix.core.parameters import UsageError
 from separatrix.exact.engines import EngineRefusal, dense, solve
 from separatrix.mechanisms import examples, mechanism_named
-from separatrix.pages.scaling import SUFFIXES
+from separatrix.pages.plots import suffixes
 
 REST = {name: value for name, value in BASE.items() if name != "n"}
 LONG = "1e3:1e9:7:log"
@@ -350,14 +350,14 @@ def test_the_library_has_the_same() -> None:
 
 def test_growth_is_written_in_every_form(tmp_path: Path) -> None:
     words = ["scaling", "spike", "softmax,linear,power:beta=4", f"n={LONG}"]
-    for ending in SUFFIXES:
+    for ending in suffixes("scalings"):
         out = tmp_path / f"growth{ending}"
         done = CliRunner().invoke(app, [*words, "--out", str(out)])
         assert done.exit_code == 0, done.output
         assert f"written: {out}".replace(" ", "") in "".join(done.output.split())
         assert out.stat().st_size > 500
     rows = (tmp_path / "growth.csv").read_text().splitlines()
-    assert rows[0] == "mechanism,n,n used,margin,low,high"
+    assert rows[0] == "mechanism,n,n_used,margin,low,high"
     assert len(rows) == 1 + 3 * 7
     assert float(rows[8].split(",")[3]) == scaling("linear").values[0].y
     page = (tmp_path / "growth.html").read_text()

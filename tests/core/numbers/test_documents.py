@@ -12,7 +12,7 @@ import pytest
 
 from separatrix.analysis import maps
 from separatrix.cli.terminal import show
-from separatrix.cli.verdict import view
+from separatrix.cli.verdict_tables import print_verdict
 from separatrix.core.numbers.json import json_text
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.verdicts import Verdict, verdict
@@ -42,12 +42,12 @@ def overflown() -> Verdict:
 
 
 def test_a_verdict_without_a_margin(overflown: Verdict, capsys: pytest.CaptureFixture[str]) -> None:
-    show(overflown, True, lambda: view(overflown))
+    show(overflown, True, lambda: print_verdict(overflown))
     shown = read(capsys.readouterr().out)
     assert isinstance(shown, dict)
     assert (shown["margin"], shown["bits"], shown["auc"]) == (None, None, None)
     assert shown["verdict"] == "blind"
-    show(overflown, False, lambda: view(overflown))
+    show(overflown, False, lambda: print_verdict(overflown))
     text = " ".join(capsys.readouterr().out.split())
     assert "not known: the scores overflow float64, or lose their digits" in text
     assert "nan" not in text

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from separatrix.core.errors import UsageError
-from separatrix.core.files.writing import Draft, require_room, sync_folder
+from separatrix.core.files.writing import Draft, describe_write_errors, require_room, sync_folder
 from separatrix.core.interrupts import mark_unfinished
 
 Writer = Callable[[BinaryIO], None]
@@ -35,15 +35,13 @@ class Folder:
         if self.out.exists() and not self.out.is_dir():
             raise UsageError(f"cannot write {self.out}: it is a file, not a folder")
         try:
-            if self._new:
-                self._make_parents(self._stage.parent)
-                self._marks.enter_context(mark_unfinished(self._stage))
-                self._stage.mkdir()
-            require_room(self._stage if self._new else self.out)
-        except OSError as error:
-            self._clean()
-            raise self._refusal(error) from None
-        except BaseException:  # a signal: __exit__ is not called for a block that was not entered
+            with describe_write_errors(self.out):
+                if self._new:
+                    self._make_parents(self._stage.parent)
+                    self._marks.enter_context(mark_unfinished(self._stage))
+                    self._stage.mkdir()
+                require_room(self._stage if self._new else self.out)
+        except BaseException:  # __exit__ is not called for a block that was not entered
             self._clean()
             raise
         return self
@@ -59,7 +57,7 @@ class Folder:
     def fill(self, files: Mapping[str, bytes | Writer]) -> None:
         """Write every file, from bytes or by a function, then move them into place, the first one last."""
         is_new = self._new and not self.out.exists()
-        try:
+        with describe_write_errors(self.out):
             with ExitStack() as stack:
                 drafts = []
                 for name, content in files.items():
@@ -75,8 +73,6 @@ class Folder:
                 self._stage.rename(self._whole)
                 sync_folder(self._whole.parent)
             self._made.clear()
-        except OSError as error:
-            raise self._refusal(error) from None
 
     def _make_parents(self, folder: Path) -> None:
         missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
@@ -92,6 +88,3 @@ class Folder:
         for folder in reversed(self._made):
             with suppress(OSError):
                 folder.rmdir()
-
-    def _refusal(self, error: OSError) -> UsageError:
-        return UsageError(f"cannot write {self.out}: {(error.strerror or str(error)).lower()}")

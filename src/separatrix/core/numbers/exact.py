@@ -115,12 +115,9 @@ def format_exact(value: Fraction | int) -> str:
     value = Fraction(value)
     places, remainder = 0, value.denominator
     # 10, then 2, then 5: a decimal needs max(twos, fives) places, and each pair shares one.
-    while remainder % 10 == 0:
-        places, remainder = places + 1, remainder // 10
-    while remainder % 2 == 0:
-        places, remainder = places + 1, remainder // 2
-    while remainder % 5 == 0:
-        places, remainder = places + 1, remainder // 5
+    for factor in (10, 2, 5):
+        while remainder % factor == 0:
+            places, remainder = places + 1, remainder // factor
     if remainder != 1:
         return str(value)
     if places == 0:

@@ -27,18 +27,9 @@ Number = Fraction | int
 class Declared:
     """A declared parameter. On an instance, its value; one that was not given is derived from the others."""
 
-    def __init__(
-        self,
-        kind: Any,
-        default: Any,
-        low: Number | None = None,
-        high: Number | None = None,
-        *,
-        excludes_low: bool = False,
-        word: str | None = None,
-    ) -> None:
-        self.kind, self.default, self.low, self.high = kind, default, low, high
-        self.excludes_low, self.word = excludes_low, word
+    def __init__(self, kind: Any, default: Any, **limits: Any) -> None:
+        """`limits` are arguments of `limit`."""
+        self.kind, self.default, self.limits = kind, default, limits
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -48,12 +39,6 @@ class Declared:
             return self
         value = getattr(instance.parameters, self.name)
         return instance.parameters.complete_values()[self.name] if value is None else value
-
-    def limits(self) -> tuple[Constraint, ...]:
-        """Return the constraint that keeps the parameter within its limits, if it has any."""
-        if self.low is None and self.high is None:
-            return ()
-        return (limit(self.name, self.low, self.high, excludes_low=self.excludes_low, word=self.word),)
 
 
 def limit(
@@ -97,7 +82,7 @@ def _describe_limits(low: Number | None, high: Number | None, excludes_low: bool
 
 def natural(default: int | None = REQUIRED, *, at_least: int | None = None, at_most: int | None = None) -> Any:
     """Declare a whole number of any size; `1e18` is one."""
-    return Declared(Natural if default is not None else Natural | None, default, at_least, at_most)
+    return Declared(Natural if default is not None else Natural | None, default, low=at_least, high=at_most)
 
 
 def random_seed(default: int = 0) -> Any:
@@ -121,10 +106,9 @@ def exact(
     if isinstance(default, str | int | Fraction) and default != word:
         value = Fraction(default)
     kind = Exact if word is None else _exact_or(word)
-    low = at_least if above is None else above
-    return Declared(
-        kind if default is not None else kind | None, value, low, at_most, excludes_low=above is not None, word=word
-    )
+    kind = kind if default is not None else kind | None
+    low, excludes_low = (at_least, False) if above is None else (above, True)
+    return Declared(kind, value, low=low, high=at_most, excludes_low=excludes_low, word=word)
 
 
 def _exact_or(word: str) -> Any:
@@ -191,7 +175,11 @@ def _build(owner: type[Parametrised]) -> type[Parameters]:
                 parameters.pop(name, None)  # a subclass that fixes a parameter no longer takes it
     fields: dict[str, Any] = {name: (parameter.kind, parameter.default) for name, parameter in parameters.items()}
     schema = create_model(f"{owner.__name__}Parameters", __base__=Parameters, **fields)
-    limits = [constraint for parameter in parameters.values() for constraint in parameter.limits()]
+    limits = [
+        limit(name, **parameter.limits)
+        for name, parameter in parameters.items()
+        if any(parameter.limits.get(end) is not None for end in ("low", "high"))
+    ]
     schema.owner = owner.owner_name or owner.name
     schema.constraints = (*limits, *owner.relations)
     schema.derive = owner.fill_derived  # type: ignore[method-assign]

@@ -17,17 +17,6 @@ def published_section(ledger: ReproductionLedger) -> Section:
     """Return the table, the rule of its verdicts, and the command that measures each entry."""
     from separatrix.analysis.evidence.published import RULE
 
-    rows = [
-        (
-            entry.name,
-            number_text(entry.published),
-            interval_text(entry),
-            entry.verdict.value,
-            f"{entry.states} ({entry.source})",
-            entry.why,
-        )
-        for entry in ledger.entries
-    ]
     commands = [
         (entry.command, f"about {entry.cpu_seconds:,} CPU seconds if nothing is stored")
         for entry in ledger.entries
@@ -38,26 +27,32 @@ def published_section(ledger: ReproductionLedger) -> Section:
         "The ledger",
         "learned_published.html.j2",
         head=HEAD,
-        rows=rows,
+        rows=_rows(ledger),
         rule=RULE,
         counts=ledger.counts,
         commands=commands,
     )
 
 
-def published_table(ledger: ReproductionLedger) -> str:
-    """Return the ledger as a table in Markdown, with the number of entries of each verdict."""
-    head = ("entry", "statement and source", "published", "ours", "verdict")
-    rows = [
+def _rows(ledger: ReproductionLedger) -> list[tuple[str, ...]]:
+    """Return the entries under `HEAD`."""
+    return [
         (
-            f"`{entry.name}`",
-            f"{entry.states} ({entry.source})",
+            entry.name,
             number_text(entry.published),
             interval_text(entry),
             entry.verdict.value,
+            f"{entry.states} ({entry.source})",
+            entry.why,
         )
         for entry in ledger.entries
     ]
+
+
+def published_table(ledger: ReproductionLedger) -> str:
+    """Return the ledger as a table in Markdown, with the number of entries of each verdict."""
+    head = ("entry", "statement and source", "published", "ours", "verdict")
+    rows = [(f"`{name}`", statement, *numbers) for name, *numbers, statement, _ in _rows(ledger)]
     lines = [table_line(head), table_line("---" for _ in head), *map(table_line, rows)]
     return "\n".join([*lines, "", f"{ledger.summary}.", ""])
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from separatrix.analysis.maps import Layer, Map
+from separatrix.analysis.maps import PROBABILITIES, Layer, Map
 from separatrix.core.documents import keys_of, to_json
 from separatrix.core.numbers.json import json_text
 from separatrix.core.parameters.ranges import Axis
@@ -26,11 +26,10 @@ from separatrix.pages.maps.scales import (
     Array,
     ColourScale,
     axis_label,
-    coloured_values,
     margin_scale_if_flat,
     margin_title,
-    panel_title,
     quantity_levels,
+    quantity_scale,
 )
 
 PAGE_BITS = 24
@@ -88,16 +87,30 @@ class MapPanel:
     lines: tuple[OverlayLine, ...] = ()
 
     @classmethod
+    def of_values(
+        cls,
+        mechanism: str,
+        title: str,
+        numbers: Mapping[str, Array],
+        scale: ColourScale,
+        margin: Array | None,
+        **more: Any,
+    ) -> MapPanel:
+        """Return a panel of `numbers["values"]`, or of the margin where the values would have a single colour."""
+        values = numbers["values"]
+        margin_scale = None if margin is None else margin_scale_if_flat(values, margin)
+        if margin is None or margin_scale is None:
+            return cls(mechanism, title, numbers, scale, **more)
+        numbers = {**numbers, "margin": margin}
+        return cls(mechanism, margin_title(title, values), numbers, margin_scale, "margin", **more)
+
+    @classmethod
     def of_probabilities(
         cls, mechanism: str, title: str, values: Array, margin: Array, lines: tuple[OverlayLine, ...] = ()
     ) -> MapPanel:
         """Return a panel of P, or of the margin where P would have a single colour."""
-        scale = margin_scale_if_flat(values, margin)
-        if scale is None:
-            unit_scale = ColourScale("P(tells apart)", 0.0, 1.0)
-            return cls(mechanism, title, {"values": values}, unit_scale, lines=lines)
-        numbers = {"values": values, "margin": margin}
-        return cls(mechanism, margin_title(title, values), numbers, scale, "margin", lines=lines)
+        scale = ColourScale("P(tells apart)", 0.0, 1.0)
+        return cls.of_values(mechanism, title, {"values": values}, scale, margin, lines=lines)
 
     @property
     def coloured_numbers(self) -> Array:
@@ -201,19 +214,21 @@ def map_figure(result: Map) -> MapFigure:
 
 
 def _panel(result: Map, layer: Layer) -> MapPanel:
-    values, scale = coloured_values(result, layer)
     numbers = {"values": layer.values}
-    numbers |= {"low": layer.low, "high": layer.high} if layer.has_interval else {}
-    numbers |= {} if values is layer.values else {"margin": values}
+    if layer.has_interval:
+        numbers |= {"low": layer.low, "high": layer.high}
     boundary = layer.formula
     if boundary is not None:
         numbers["formula"] = boundary[1]
-    return MapPanel(
+    is_probability = result.quantity in PROBABILITIES and not result.difference
+    return MapPanel.of_values(
         layer.mechanism,
-        panel_title(result, layer),
+        layer.mechanism,
         numbers,
-        scale,
-        "values" if values is layer.values else "margin",
-        {name: getattr(layer, name) for name in LAYER_TEXTS},
-        None if boundary is None else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
+        quantity_scale(result),
+        layer.margin if is_probability else None,
+        about={name: getattr(layer, name) for name in LAYER_TEXTS},
+        formula=None
+        if boundary is None
+        else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Layer, Map
+from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Map
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.pages.commands import spell_number
 
@@ -43,15 +43,6 @@ class ColourScale:
         return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def coloured_values(result: Map, layer: Layer) -> tuple[Array, ColourScale]:
-    """Return the numbers that a panel colours: margins where probabilities hardly differ."""
-    if result.quantity in PROBABILITIES and not result.difference and layer.margin is not None:
-        scale = margin_scale_if_flat(layer.values, layer.margin)
-        if scale is not None:
-            return layer.margin, scale
-    return layer.values, quantity_scale(result)
-
-
 def margin_scale_if_flat(probabilities: Array, margin: Array) -> ColourScale | None:
     """Return a scale of margins if probabilities would have a single colour and margins would not."""
     finite = probabilities[np.isfinite(probabilities)]
@@ -70,13 +61,6 @@ def margin_scale(margin: Array) -> ColourScale | None:
     if high > MANY_DECADES * low:
         return ColourScale(QUANTITIES["margin"], float(np.log10(low)), float(np.log10(high)), log=True)
     return ColourScale(QUANTITIES["margin"], low, high if high > low else low + 1)
-
-
-def panel_title(result: Map, layer: Layer) -> str:
-    """Return the mechanism, with the range of P where the margin is shown instead."""
-    if coloured_values(result, layer)[0] is layer.values:
-        return layer.mechanism
-    return margin_title(layer.mechanism, layer.values)
 
 
 def margin_title(mechanism: str, probabilities: Array) -> str:

@@ -45,6 +45,8 @@ class Drawing:
 # Results of words and numbers.
 NO_PICTURE = Drawing(lambda panel, axes: None, panels=lambda _: [], has_picture=False)
 
+SCALING_PAGE = {".html": _import_page("scaling:page")}
+
 DRAWINGS: Mapping[str, Drawing] = {
     "atlas": Drawing(
         _import_later("atlas:draw_cells"),
@@ -81,9 +83,9 @@ DRAWINGS: Mapping[str, Drawing] = {
     ),
     "published": NO_PICTURE,
     "readers": Drawing(_import_later("plots.verdicts:draw_readers"), size=lambda _: (5.4, 2.1)),
-    "scaling": Drawing(_import_later("scaling:draw_result")),
+    "scaling": Drawing(_import_later("scaling:draw"), files=SCALING_PAGE),
     "scalings": Drawing(
-        _import_later("scaling:draw_result"), panels=lambda result: [result] if result.scalings else []
+        _import_later("scaling:draw"), panels=lambda result: [result] if result.scalings else [], files=SCALING_PAGE
     ),
     "search": NO_PICTURE,
     "sweep": NO_PICTURE,

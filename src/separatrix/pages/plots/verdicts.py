@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from separatrix.core.numbers import format_exact
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
@@ -23,16 +23,10 @@ _INK, _FAINT = PRINTED[INK], PRINTED[FAINT]
 def draw_verdict(result: Verdict, axes: Axes) -> None:
     """Draw how likely the reader fires on each label, and tells them apart."""
     outcome = result.outcome
-    low, high = outcome.interval
-    chances = (outcome.fire_d0, outcome.fire_d1, outcome.distinguish)
-    colours = (_FAINT, _FAINT, COLOURS[result.word])
-    axes.barh(range(3), chances, height=0.6, color=colours, edgecolor=_INK, lw=0.6)
-    if low < high:
-        axes.plot([low, high], [2, 2], "|-", color=_INK, ms=9, lw=1.4, label="interval")
-    for row, chance in enumerate(chances):
-        has_interval = low < high and row == 2
-        edge = max(chance, high) if row == 2 else chance
-        _label_bar(axes, f"{chance:.4g}", (edge, row), edge > 0.7, is_raised=has_interval)
+    for row, chance in enumerate((outcome.fire_d0, outcome.fire_d1)):
+        _draw_bar(axes, row, chance, (chance, chance), _FAINT, f"{chance:.4g}")
+    text = f"{outcome.distinguish:.4g}"
+    _draw_bar(axes, 2, outcome.distinguish, outcome.interval, COLOURS[result.word], text)
     _draw_thresholds(axes, result)
     axes.set(ylim=(2.5, -0.5), yticks=range(3), yticklabels=QUANTITIES)
     axes.set_xlabel(f"probability\n{_describe_point(result)}", size=8)
@@ -47,32 +41,31 @@ def draw_verdicts(result: Verdicts, axes: Axes) -> None:
         if verdict is None:
             axes.annotate("not computed", (0.01, row), va="center", color=_FAINT, style="italic", size=7.5)
             continue
-        low, high = verdict.outcome.interval
-        chance = verdict.outcome.distinguish
-        axes.barh(row, chance, height=0.66, color=COLOURS[verdict.word], edgecolor=_INK, lw=0.6)
-        if low < high:
-            axes.plot([low, high], [row, row], "|-", color=_INK, ms=7, lw=1.2)
-        edge = max(chance, high)
-        _label_bar(axes, f"{chance:.4g}, {verdict.word}", (edge, row), edge > 0.6, size=7.5)
+        outcome, word = verdict.outcome, verdict.word
+        _draw_bar(axes, row, outcome.distinguish, outcome.interval, COLOURS[word], f"{outcome.distinguish:.4g}, {word}")
     _draw_thresholds(axes, answers[0])
     axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
     axes.set_xlabel(f"P(tells apart)\n{_describe_point(answers[0])}", size=8)
     axes.set_title(answers[0].construction.name)
 
 
-def _label_bar(
-    axes: Axes, text: str, end: tuple[float, float], is_inside: bool, is_raised: bool = False, **style: Any
-) -> None:
-    """Write a text at the end of a bar: inside where there is no room beside it, above its interval."""
+def _draw_bar(axes: Axes, row: int, chance: float, interval: tuple[float, float], colour: str, text: str) -> None:
+    """Draw a probability with its interval, and a text at its end: inside where there is no room beside it."""
+    low, high = interval
+    axes.barh(row, chance, height=0.62, color=colour, edgecolor=_INK, lw=0.6)
+    if low < high:
+        axes.plot([low, high], [row, row], "|-", color=_INK, ms=8, lw=1.3)
+    edge = max(chance, high)
+    is_inside = edge > 0.6
     axes.annotate(
         text,
-        end,
-        (-4 if is_inside else 4, 8 if is_raised else 0),
+        (edge, row),
+        (-4 if is_inside else 4, 8 if low < high else 0),  # above an interval
         textcoords="offset points",
         ha="right" if is_inside else "left",
         va="center",
-        color="white" if is_inside and not is_raised else _INK,
-        **style,
+        color="white" if is_inside and low == high else _INK,
+        size=7.5,
     )
 
 

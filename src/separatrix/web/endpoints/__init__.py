@@ -13,7 +13,8 @@ description. A function gets values by the names of its parameters, and returns 
 - `store_address`, the address of the store or None, and `own_mechanisms`: both from the command line.
 - `accepts_cells`: whether the client takes the binary numbers of a map.
 - `is_quick`: whether this is the quick lane. The function answers at once or raises `Slow`; then it is called
-  again in the slow lane.
+  again in the slow lane. It refuses wrong arguments before it raises `Slow`: nobody should wait for a slow
+  process to learn of them.
 - `report`, which is called with the progress.
 
 Functions run in worker processes, so that they can be ended when the client leaves, unless they are declared

@@ -54,8 +54,6 @@ class Endpoint:
     """The description of each option; None if the query is not read."""
     why_no_words: str = ""
     """The end of the message `n= is no option …`, where parameters of a construction are refused."""
-    check: Callable[..., None] | None = None
-    """Refuses wrong arguments in the quick lane, so that nobody waits for a slow process to learn of them."""
     files: Collection[str] = ()
     """The media types of the files that are returned for download."""
     in_server: bool = False

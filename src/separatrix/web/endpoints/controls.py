@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Literal, get_args
 
+from separatrix.constructions import construction_named
 from separatrix.core.documents import Document
 from separatrix.core.numbers import parse_exact
 from separatrix.core.parameters import Parameters, UsageError, split_mechanisms
@@ -15,12 +17,33 @@ from separatrix.core.parameters.model import format_value, is_absent
 from separatrix.exact.verdicts.question import Question, question
 from separatrix.mechanisms import MECHANISMS
 from separatrix.web.endpoints._base import ConstructionName, MechanismNames, endpoint
-from separatrix.web.endpoints._first_axes import choose_axes
 
 MIN_LENGTH, MAX_LENGTH = 10, 10**18
 """The range of the slider for n."""
 MAX_WHOLE = 100
 """The end of the slider for other whole numbers, unless ten times the usual value is more."""
+LENGTHS = "1000:1e9:200:log"
+FIRST_AXES: Mapping[str, Mapping[str, str]] = {
+    "spike": {"a1": "0.6:2.4:200", "n": LENGTHS},
+    "plain": {"peak": "2.0:8.0:200", "n": LENGTHS},
+    "cross": {"a1": "0.6:2.4:200", "n": LENGTHS},
+    "injectivity": {"query": "0.375:1.5:200", "n": LENGTHS},
+    "duplication": {"r0": "1:100:200:log", "n": LENGTHS},
+    "routing": {"scale": "7.5:30.0:200", "n": "8:4096:200:log"},
+    "parity": {"scale": "0.5:2.0:200", "n": ",".join(str(2**i) for i in range(2, 13))},
+    "dispersion": {"a1": "0.5:2.0:200", "n": LENGTHS},
+    "critical": {"a1": "0.5:2.0:200", "n": LENGTHS},
+    "averaging": {"gap": "1.0:4.0:200", "n": LENGTHS},
+    "location": {"a1": "0.5:2.0:200", "n": LENGTHS},
+    "regression": {"a1": "0.5:2.0:200", "n": LENGTHS},
+    "recall": {"scale": "2.0:8.0:200", "n": "8:4096:200:log"},
+    "majority": {"a1": "0.5:2.0:200", "n": LENGTHS},
+    "spikes": {"a1": "1.0:4.0:200", "n": LENGTHS},
+    "level": {"a1": "0.5:2.0:200", "n": LENGTHS},
+    # Its tokens have no groups, so the cost grows with n.
+    "rough": {"a1": "0.6:2.4:200", "n": "100:1000:200:log"},
+}
+"""The axes of the first map of each construction, on which every cell is a valid point."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +98,10 @@ def list_controls(construction: ConstructionName, mechanisms: MechanismNames) ->
 @endpoint("/axes/{construction}", list[FirstAxis])
 def choose_first_axes(construction: ConstructionName) -> list[FirstAxis]:
     """Two axes around a construction's reference point, on which every cell is a valid point."""
-    return [FirstAxis(name, text) for name, text in choose_axes(construction).items()]
+    name = construction_named(construction).name
+    if name not in FIRST_AXES:
+        raise UsageError(f"{name} has no first map; name two axes")
+    return [FirstAxis(parameter, text) for parameter, text in FIRST_AXES[name].items()]
 
 
 def _example_of(first: Question) -> dict[str, object]:

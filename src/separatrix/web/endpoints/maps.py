@@ -48,7 +48,7 @@ FILE_TYPES = {
 }
 
 
-def check_map(construction: str, mechanisms: str, words: Words, options: Options) -> None:
+def _check_map(construction: str, mechanisms: str, words: Words, options: Options) -> None:
     """Refuse wrong arguments of a map without computing a cell."""
     require_options(options)
     require_known("quantity", options.get("of", "distinguish"), QUANTITIES)
@@ -60,7 +60,7 @@ def check_map(construction: str, mechanisms: str, words: Words, options: Options
         require_point(map_question, {span.name: span.start for span in spans})
 
 
-@endpoint("/map/{construction}/{mechanisms:path}", Map, options=MAP_OPTIONS, check=check_map)
+@endpoint("/map/{construction}/{mechanisms:path}", Map, options=MAP_OPTIONS)
 def answer_map(
     construction: ConstructionName,
     mechanisms: MechanismNames,
@@ -87,7 +87,6 @@ def answer_map(
 @endpoint(
     "/files/map/{construction}/{mechanisms:path}",
     options={**MAP_OPTIONS, "out": f"The kind of file: {', '.join(FILE_TYPES)}."},
-    check=check_map,
     files=FILE_TYPES.values(),
 )
 def draw_map_file(
@@ -103,6 +102,7 @@ def draw_map_file(
     if ending not in FILE_TYPES:
         raise UsageError(f"--out={ending} is no kind of file here; there is {', '.join(FILE_TYPES)}")
     if is_quick:
+        _check_map(construction, mechanisms, words, options)
         raise Slow
     result = _compute(construction, mechanisms, words, options, is_quick, report)
     return Reply(content(result, ending), FILE_TYPES[ending], f"map{ending}")

@@ -243,12 +243,6 @@ def describe_mechanism(mechanism: MechanismName, options: Options) -> MechanismH
     )
 
 
-def check_card(mechanism: str, options: Options) -> None:
-    """Refuse unknown mechanisms and wrong options of a card."""
-    for name in (mechanism, *split_mechanisms(options.get("against", ""))):
-        mechanism_from(name, **_read_call_options(options))
-
-
 @endpoint(
     "/assess/{mechanism:path}",
     Card,
@@ -258,7 +252,6 @@ def check_card(mechanism: str, options: Options) -> None:
         **CALL_OPTIONS,
     },
     why_no_words=NO_WORDS_CARD,
-    check=check_card,
 )
 def assess_mechanism(mechanism: MechanismName, options: Options, is_quick: bool, report: Report) -> Card:
     """What `separatrix assess --json` prints.
@@ -269,9 +262,11 @@ def assess_mechanism(mechanism: MechanismName, options: Options, is_quick: bool,
     from separatrix.analysis.cards.assessment import assess
     from separatrix.contract import CHECKS
 
+    against, call_options = split_mechanisms(options.get("against", "")), _read_call_options(options)
     if is_quick:
+        for name in (mechanism, *against):
+            mechanism_from(name, **call_options)
         raise Slow
-    against = split_mechanisms(options.get("against", ""))
     only_contract = options.get("quick", "no") == "yes"
     steps_after_contract = 0 if only_contract else len(reference_points()) + STEPS_AFTER_CONSTRUCTIONS
     total, done = (len(CHECKS) + steps_after_contract) * (1 + len(against)), 0
@@ -285,7 +280,7 @@ def assess_mechanism(mechanism: MechanismName, options: Options, is_quick: bool,
     def report_card(unfinished: Card) -> None:
         report({"card": unfinished.as_json(), "done": min(done, total), "total": total})
 
-    return assess(mechanism, against, step, **_read_call_options(options), quick=only_contract, on_update=report_card)
+    return assess(mechanism, against, step, **call_options, quick=only_contract, on_update=report_card)
 
 
 def _read_call_options(options: Options) -> dict[str, Any]:

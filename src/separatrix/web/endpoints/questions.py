@@ -49,13 +49,13 @@ def require_point(map_question: Question, first: Mapping[str, Number]) -> None:
     map_question.point(first)
 
 
-def check_verdict(construction: str, mechanisms: str, words: Words, options: Options) -> None:
+def _check_verdict(construction: str, mechanisms: list[str], words: Words, options: Options) -> None:
     """Refuse wrong arguments of a verdict without computing it."""
     require_options(options)
     parse_delta(options.get("delta", DEFAULT_DELTA))
     kind = construction_named(construction)
     read_completed(kind, all_parameters(words, {}, kind.schema.model_fields))
-    for name in split_mechanisms(mechanisms):
+    for name in mechanisms:
         mechanism_from(name)
 
 
@@ -63,7 +63,6 @@ def check_verdict(construction: str, mechanisms: str, words: Words, options: Opt
     "/verdict/{construction}/{mechanisms:path}",
     Verdict | Verdicts.document_type(),
     options={**ENGINE_OPTION, **DELTA_OPTION, **SAMPLING_OPTIONS, "dtype": "Number format."},
-    check=check_verdict,
 )
 def answer_verdict(
     construction: ConstructionName, mechanisms: MechanismNames, words: Words, options: Options, is_quick: bool
@@ -75,6 +74,7 @@ def answer_verdict(
     if not is_quick:
         subject = names if len(names) > 1 else mechanisms
         return verdict(construction, subject, words, engine=engine, delta=delta, sampling=sampling)
+    _check_verdict(construction, names, words, options)
     if sampling.in_format:
         raise Slow
     verdicts: list[Verdict] = [
@@ -83,7 +83,7 @@ def answer_verdict(
     return verdicts[0] if len(verdicts) == 1 else Verdicts(tuple(verdicts))
 
 
-def check_boundary(construction: str, mechanism: str, words: Words, options: Options) -> None:
+def _check_boundary(construction: str, mechanism: str, words: Words, options: Options) -> None:
     """Refuse wrong arguments of a boundary without searching for it."""
     require_options(options)
     parse_level(options.get("at", "0.5"))
@@ -105,7 +105,6 @@ def check_boundary(construction: str, mechanism: str, words: Words, options: Opt
         **ENGINE_OPTION,
         **SAMPLING_OPTIONS,
     },
-    check=check_boundary,
 )
 def find_boundary(
     construction: ConstructionName,
@@ -117,9 +116,10 @@ def find_boundary(
 ) -> Boundary | BoundaryCurve:
     """What `separatrix boundary --json` prints."""
     level, engine = options.get("at", "0.5"), options.get("engine", "auto")
-    if is_quick and "over" in options:
-        raise Slow
     if is_quick:
+        _check_boundary(construction, mechanism, words, options)
+        if "over" in options:
+            raise Slow
         return solve_without_draws(engine, partial(boundary, construction, mechanism, words, probability=level))
     return boundary(
         construction,
@@ -133,14 +133,7 @@ def find_boundary(
     )
 
 
-def check_certificate(construction: str, mechanism: str, words: Words, options: Options) -> None:
-    """Refuse wrong arguments of a certificate, which are those of a verdict."""
-    check_verdict(construction, mechanism, words, options)
-
-
-@endpoint(
-    "/files/certificate/{construction}/{mechanism:path}", options=DELTA_OPTION, check=check_certificate, files=(JSON,)
-)
+@endpoint("/files/certificate/{construction}/{mechanism:path}", options=DELTA_OPTION, files=(JSON,))
 def certify_verdict(construction: ConstructionName, mechanism: MechanismNames, words: Words, options: Options) -> Reply:
     """The file that `separatrix verdict --certificate` writes, for `separatrix check`."""
     delta = options.get("delta", DEFAULT_DELTA)

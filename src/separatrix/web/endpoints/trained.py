@@ -157,7 +157,7 @@ def describe_trained_task(
     try:
         if store_address is not None:
             load = _mechanism_loader(own_mechanisms)
-            training = read_training(open_for_reading(store_address), task, load, _text_reporter(report))
+            training = read_training(open_for_reading(store_address), task, load, lambda text: report({"what": text}))
     except NoStore as missing:
         training = StoredTraining((), tuple(user_lines(missing)))
     return TrainedTask(
@@ -174,10 +174,6 @@ def _mechanism_loader(own_mechanisms: list[str]) -> Callable[[str], Mechanism]:
 
     settings = Settings(mechanisms=tuple(own_mechanisms))
     return lambda name: mechanism_from(settings.require_admitted(name))
-
-
-def _text_reporter(report: Report) -> Callable[[str], None]:
-    return lambda text: report({"what": text})
 
 
 def _list_ceilings(task: str) -> list[MechanismCeiling]:
@@ -226,7 +222,7 @@ def check_stored_predictions(
     if is_quick:
         raise Slow
     return stored_predictions(
-        open_for_reading(store_address), _mechanism_loader(own_mechanisms), _text_reporter(report)
+        open_for_reading(store_address), _mechanism_loader(own_mechanisms), lambda text: report({"what": text})
     )
 
 
@@ -240,4 +236,4 @@ def compare_published(
     if is_quick:
         raise Slow
     store = None if store_address is None else open_for_reading(store_address)
-    return stored_reproductions(store, _mechanism_loader(own_mechanisms), _text_reporter(report))
+    return stored_reproductions(store, _mechanism_loader(own_mechanisms), lambda text: report({"what": text}))

@@ -197,7 +197,7 @@ export function pointsAt({ series }, x) {
 }
 
 export function describeX({ x: axis }, x) {
-  if (axis.isCategory) return axis.ticks.reduce((a, b) => (Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a))[1];
+  if (axis.is_category) return axis.ticks.reduce((a, b) => (Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a))[1];
   return `${axis.label.split(",")[0]} = ${forPeople(x)}`;
 }
 
