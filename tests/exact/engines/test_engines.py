@@ -17,6 +17,7 @@ from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid, UsageError
 from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, certified, closed, dense, grouped, solve
+from separatrix.exact.engines.sign_counts import TailCounts
 from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.tally import binomial_interval
 from separatrix.exact.outputs.attention import View
@@ -213,7 +214,7 @@ def test_tables_of_tails() -> None:
 
 def test_certified_tails_are_sums_of_binomials() -> None:
     for trials in (1, 2, 9, 10, 301):
-        tails = certified._Tails(trials)
+        tails = TailCounts(trials)
         for k in range(-1, trials + 3):
             assert tails(k) == sum(math.comb(trials, i) for i in range(max(k, 0), trials + 1))
 

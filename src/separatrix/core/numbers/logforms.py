@@ -34,6 +34,28 @@ def rational(value: Fraction | int) -> fmpq:
     return fmpq(value.numerator, value.denominator)
 
 
+def sign(value: fmpq) -> int:
+    """Return the sign of a rational.
+
+    >>> sign(fmpq(-1, 3)), sign(fmpq(0))
+    (-1, 0)
+    """
+    return (value > 0) - (value < 0)
+
+
+def floor_of(value: Flint) -> int:
+    """Return the floor of a rational, or of the middle of a ball.
+
+    >>> floor_of(fmpq(-1, 3)), floor_of(arb(2.5))
+    (-1, 2)
+    """
+    if isinstance(value, fmpq):
+        return int(value.floor())
+    floor = value.mid().floor().unique_fmpz()
+    assert floor is not None  # the middle of a finite ball is an exact number
+    return int(floor)
+
+
 def power(base: fmpq, exponent: fmpq) -> Flint:
     """Return base ** exponent for a positive base: rational if possible, otherwise a ball.
 

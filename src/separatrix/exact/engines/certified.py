@@ -10,21 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import product
 
-from flint import ctx, fmpq, fmpz
+from flint import ctx, fmpq
 
 from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, QueryRow
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.exact.engines import enumerated
 from separatrix.exact.engines.outcome import EngineRefusal, Neuron, Outcome, combine_neurons
+from separatrix.exact.engines.sign_counts import TRIPLES, TailCounts, Triple, count_states
 from separatrix.exact.outputs.kernels import PRECISIONS, probe_margin, rational_model, spike_weights, with_kernel
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 
-Triple = tuple[int, int, int]
-TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
-"""(y_1, y_k3, y_d)."""
 MOST_BLOCKS = 200_000
 """Fractions have as many binary digits as there are blocks; longer ones are of no practical use."""
 
@@ -87,7 +83,7 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     # For certificates only, which round them outwards to 30 digits: the first precision is enough.
     with ctx.workprec(PRECISIONS[0]):
         weights = (spike_weights(mechanism, model, 0), spike_weights(mechanism, model, 1))
-    tails = _Tails(blocks)
+    tails = TailCounts(blocks)
     low, high = (_neuron(thresholds, blocks, tails, (generous, generous)) for generous in (False, True))
     if low != high:  # `only` is largest when D1 is generous and D0 is not
         low = replace(low, only=_neuron(thresholds, blocks, tails, (True, False)).only)
@@ -162,55 +158,12 @@ def _floors(x: Flint, most: int) -> tuple[int, int]:
     )
 
 
-class _Tails:
-    """Integer sums of C(N, i) over i >= k, cached by k."""
-
-    def __init__(self, trials: int) -> None:
-        self.trials = trials
-        self._known: dict[int, int] = {}
-
-    def __call__(self, k: int) -> int:
-        if k <= 0:
-            return 1 << self.trials
-        if k > self.trials:
-            return 0
-        if k not in self._known:
-            # The shorter of the two tails is summed; by symmetry, P(X >= k) = 1 - P(X >= trials + 1 - k).
-            if 2 * k >= self.trials + 1:
-                self._known[k] = self._sum(k)
-            else:
-                self._known[k] = (1 << self.trials) - self(self.trials + 1 - k)
-        return self._known[k]
-
-    def _sum(self, k: int) -> int:
-        """C(N,k) (1 + r_k (1 + r_{k+1} (...))) with r_i = (N-i)/(i+1), by binary splitting."""
-        _, bottom, total = _split(k, self.trials, self.trials)
-        # The sum is an integer, so the division is exact.
-        return int(fmpz.bin_uiui(self.trials, k) * (bottom + total) // bottom)
-
-
-def _split(low: int, high: int, trials: int) -> tuple[fmpz, fmpz, fmpz]:
-    """Products of numerators and of denominators of r_i, low <= i < high, and the sum of partial products."""
-    if high - low == 0:
-        return fmpz(1), fmpz(1), fmpz(0)
-    if high - low == 1:
-        return fmpz(trials - low), fmpz(low + 1), fmpz(trials - low)
-    middle = (low + high) // 2
-    top1, bottom1, sum1 = _split(low, middle, trials)
-    top2, bottom2, sum2 = _split(middle, high, trials)
-    return top1 * top2, bottom1 * bottom2, sum1 * bottom2 + top1 * sum2
-
-
-def _neuron(thresholds: tuple[Threshold, ...], blocks: int, tails: _Tails, generous: tuple[bool, bool]) -> Neuron:
+def _neuron(thresholds: tuple[Threshold, ...], blocks: int, tails: TailCounts, generous: tuple[bool, bool]) -> Neuron:
     """Count the sign states that fire; a generous label uses the lower candidates of undecided thresholds."""
-    p0 = p1 = only = 0
-    for triple in TRIPLES:
-        least0, least1 = (_least_firing(thresholds, blocks, label, triple, generous[label]) for label in (0, 1))
-        p0, p1 = p0 + tails(least0), p1 + tails(least1)
-        # Both labels fire from some P on, so D1 fires alone on the counts from least1 to least0.
-        only += max(tails(least1) - tails(least0), 0)
-    states = 1 << (blocks + 3)  # the block signs that P counts, and the triple
-    return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
+    least0, least1 = (
+        [_least_firing(thresholds, blocks, label, triple, generous[label]) for triple in TRIPLES] for label in (0, 1)
+    )
+    return count_states(least0, least1, tails)
 
 
 def _least_firing(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
@@ -157,16 +159,25 @@ def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
 
 def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> int | None:
     """Return the exact sign of P(tells apart) - level; None if no precision decides it."""
-    silent, neither = 1 - p0, 1 - p0 - only
-    if m * only.denominator.bit_length() <= MAX_EXACT_BITS:
-        excess = silent**m - neither**m - level
-        return (excess > 0) - (excess < 0)
-    # P may equal the level exactly, which no ball decides; so small powers are computed as fractions above.
+    return sign_of_powers({1 - p0: 1, 1 - p0 - only: -1} if only else {}, m, level)
+
+
+def sign_of_powers(factors: Mapping[Fraction, int], m: int, level: Fraction) -> int | None:
+    """Return the sign of (the sum of factor * base^m) - level, `factors` by base; None if no precision decides it.
+
+    >>> sign_of_powers({Fraction(1, 2): 1, Fraction(1, 4): -1}, 2, Fraction(3, 16))
+    0
+    """
+    digits = m * max((base.denominator.bit_length() for base in factors), default=0)
     for precision in PRECISIONS:
         with ctx.workprec(precision):
-            ball = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(level))
+            ball = sum((factor * arb(rational(base)) ** m for base, factor in factors.items()), -arb(rational(level)))
             if ball > 0 or ball < 0:
                 return 1 if ball > 0 else -1
+        # The sum may be zero, which no ball decides; so small powers are computed as fractions, after the first try.
+        if digits <= MAX_EXACT_BITS:
+            excess = sum((factor * base**m for base, factor in factors.items()), -level)
+            return (excess > 0) - (excess < 0)
     return None
 
 
@@ -176,13 +187,14 @@ def fires_on_both(outcome: Outcome, m: int) -> bool:
     P(both) = 1 - (1-p0)^m - (1-p1)^m + q^m, which is P(fires on D1) - P(tells apart).
     """
     p0, p1, q = outcome.p0, outcome.p1, outcome.q
+    side = None
     if isinstance(p0, Fraction) and isinstance(p1, Fraction) and isinstance(q, Fraction):
-        digits = m * max(p0.denominator, p1.denominator, q.denominator).bit_length()
-        probability = 1 - (1 - p0) ** m - (1 - p1) ** m + q**m if digits <= MAX_EXACT_BITS else None
-    else:
-        probability = None
+        factors: dict[Fraction, int] = defaultdict(int)
+        for base, factor in ((1 - p0, -1), (1 - p1, -1), (q, 1)):  # equal bases add up
+            factors[base] += factor
+        side = sign_of_powers(factors, m, Fraction(-1, 2))
     # Without exact powers, floats decide that are rounded correctly, or estimates.
-    return outcome.fire_d1 - outcome.distinguish >= 0.5 if probability is None else probability >= Fraction(1, 2)
+    return outcome.fire_d1 - outcome.distinguish >= 0.5 if side is None else side >= 0
 
 
 def side_between(low: float, high: float, level: Fraction) -> int | None:
@@ -203,5 +215,6 @@ __all__ = [
     "side_between",
     "side_of",
     "side_of_fractions",
+    "sign_of_powers",
     "significant_bits",
 ]

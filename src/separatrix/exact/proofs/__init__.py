@@ -1,0 +1,7 @@
+"""Statements about every n, proved; docs/proofs.md has the lemma."""
+
+from separatrix.exact.proofs.certificate import certify_proof
+from separatrix.exact.proofs.proof import Eventually, Jump, Proof
+from separatrix.exact.proofs.request import OpenProof, Proofs, prove
+
+__all__ = ["Eventually", "Jump", "OpenProof", "Proof", "Proofs", "certify_proof", "prove"]

@@ -1,0 +1,48 @@
+"""The probabilities of one neuron for every n, from the lines of firing thresholds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from separatrix.exact.engines.outcome import Neuron
+from separatrix.exact.engines.sign_counts import TRIPLES, TailCounts, count_states
+from separatrix.exact.proofs.lines import FiringLine
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The exact probabilities of one neuron from this t until the next piece, the last for ever."""
+
+    t: int
+    neuron: Neuron
+
+
+def tabulate(lines: Sequence[FiringLine]) -> tuple[Piece, ...]:
+    """Return the probabilities at every t, as pieces on which they are constant."""
+    changes: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number, line in enumerate(lines):
+        for t, least in line.steps:
+            changes[t].append((number, least))
+    columns = lines[0].columns
+    tails = TailCounts(columns - 1)
+    current = [columns] * len(lines)
+    # The first row to fire decides, so a label's least P is the least of its rows.
+    rows = [
+        [[i for i, line in enumerate(lines) if (line.label, line.signs) == (label, signs)] for signs in TRIPLES]
+        for label in (0, 1)
+    ]
+    pieces: list[Piece] = []
+    previous: list[list[int]] = []
+    for t in sorted(changes):
+        for number, least in changes[t]:
+            current[number] = least
+        counts = [[min(current[i] for i in group) for group in groups] for groups in rows]
+        if counts == previous:
+            continue
+        previous = counts
+        neuron = count_states(counts[0], counts[1], tails)
+        if not pieces or pieces[-1].neuron != neuron:
+            pieces.append(Piece(t, neuron))
+    return tuple(pieces)
