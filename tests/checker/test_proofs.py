@@ -22,6 +22,7 @@ from separatrix.checker import check_file, check_proof
 from separatrix.constructions import construction_named
 from separatrix.core.errors import UsageError
 from separatrix.exact.engines import certified
+from separatrix.exact.proofs import certify_proof, prove
 from separatrix.mechanisms import mechanism_named
 
 Json = Any
@@ -46,6 +47,32 @@ def test_true_proofs_hold(name: str) -> None:
     turns = sum(line["turn"] is not None for line in document["lines"])
     others = 2 + len(document["table"]) + 3
     assert statements + turns + others <= report.verified <= statements + 2 * turns + others
+
+
+@pytest.mark.parametrize("name", PROOF_POINTS)
+def test_written_proofs_are_those_of_the_oracle(name: str) -> None:
+    mechanism, parameters, first_n = PROOF_POINTS[name]
+    written = certify_proof(prove("spike", mechanism_word(mechanism), parameters, start=first_n))
+    assert written == proof(name)
+
+
+def test_written_proofs_hold_at_random_points() -> None:
+    rng = random.Random(5)
+    for _ in range(60):
+        parameters = {
+            "d": rng.randint(4, 12),
+            "m": rng.randint(1, 30),
+            "a0": rng.choice(["0", "0.01", "0.3", "0.5"]),
+            "a1": f"{rng.randint(60, 200) / 100}",
+            "b": f"{rng.randint(1, 12) / 10}",
+            "c": f"{rng.randint(1, 12) / 20}",
+        }
+        mechanism = rng.choice(
+            ["softmax", "softmax:temperature=2", "softmax:temperature=1/3", "linear", "power:beta=8"]
+        )
+        start = rng.choice([3, 50, 1000, 10**9, 10**20])
+        report = check_proof(certify_proof(prove("spike", mechanism, parameters, start=start)))
+        assert report.holds, (mechanism, parameters, start, report.failed)
 
 
 @pytest.mark.parametrize("name", PROOF_POINTS)
