@@ -40,16 +40,11 @@ HEADER = """\
    classical or about functions), and the primitive integers and floats of the processor that the interval tactic
    computes with. Nothing else may appear there.
 
-   Not claimed: anything at other parameters, with another reader or threshold, or in floating-point arithmetic{words}.
+   Not claimed: anything at other parameters, with another reader or threshold, or in floating-point arithmetic.
 
    {mark}{certificate}
 *)
 """
-PARTIAL_WORDS = {
-    "blind": "; whether the reader\n   fires on both (saturated) or not (blind) where P is at most delta",
-    "saturated": "; whether the reader\n   fires on both (saturated) or not (blind) where P is at most delta",
-}
-
 DEFINITIONS = """
 (** * 9. The certificate *)
 
@@ -79,7 +74,8 @@ Ltac numbers :=
   | H : context [IZR (?x - 1)] |- _ => let y := eval compute in (x - 1)%Z in change (IZR (x - 1)) with (IZR y) in H
   end.
 Ltac rational := numbers; lra.
-Ltac enclose := numbers; first [interval | interval with (i_prec 100) | interval with (i_prec 400) | interval with (i_prec 1500)].
+Ltac enclose := numbers; first [interval | interval with (i_prec 100) | interval with (i_prec 400)
+  | interval with (i_prec 1500)].
 Ltac exact_power :=
   first [lra | lia | rewrite !INR_IZR_INZ; cbn [Z.of_nat Pos.of_succ_nat Pos.succ]; numbers; lra
         | rewrite <- !mult_IZR, !pow_IZR; apply f_equal; vm_compute; reflexivity].
@@ -153,26 +149,47 @@ Lemma places_hold : forall label row y1 yd yk,
 Proof. intros label row y1 yd yk. destruct label, row, y1, yd, yk; vm_compute; reflexivity. Qed.
 
 (** The final comparison of integers, at each place where a threshold changes. *)
-{bounds}
+Lemma comparisons : (fun r => forallb (fun t =>
+    good_{verdict} {top} {bottom} (denominator blocks neurons)
+      (numerator neurons lines r t) (numerator_of_both blocks neurons lines r t)) ({first} :: places)%Z)
+  (row blocks) = true.
+Proof. vm_compute. reflexivity. Qed.
 
 Theorem separatrix_verdict : forall t : nat, ({first} <= Z.of_nat t)%Z ->
   {statement}.
 Proof.
-  intros t Ht. {finish}
+  intros t Ht.
+  destruct (at_every_t blocks neurons a0 a1 b c tau score ltac:(unfold blocks; lia) a0_nonneg a1_nonneg b_pos c_pos
+              score_pos_here rho spike_rho other_rho lines {first} ltac:(lia) lines_hold places places_hold
+              (good_{verdict} {top} {bottom} (denominator blocks neurons)) comparisons t Ht) as [p [q [Hg [Hp Hq]]]].
+  unfold blocks, neurons, a0, a1, b, c, tau, score in Hp, Hq.
+  assert (Hd : (0 < denominator {unit} {m})%Z) by (apply lt_IZR, denominator_pos; lia).
+  unfold good_{verdict}, blocks, neurons in Hg. {finish}
 Qed.
 
 Print Assumptions separatrix_verdict.
 """
-BOUND = """\
-Lemma {name} : forall t : nat, ({first} <= Z.of_nat t)%Z ->
-  {claim}.
-Proof.
-  apply ({theorem} blocks neurons a0 a1 b c tau score ltac:(unfold blocks; lia) a0_nonneg a1_nonneg b_pos c_pos
-           score_pos_here rho spike_rho other_rho lines {first}%Z ltac:(lia) lines_hold places places_hold
-           {top}%Z {bottom}%Z ltac:(lia)).
-  vm_compute. reflexivity.
-Qed.
-"""
+SUBJECTS = {
+    "distinguishes": "distinguishes D0 from D1 (P >= 1 - delta)",
+    "blind": "is blind (P <= delta, and it fires on both with a probability below 1/2)",
+    "saturated": "is saturated (P <= delta, and it fires on both with a probability of 1/2 or more)",
+    "partial": "is partial (delta < P < 1 - delta)",
+}
+FINISH = {
+    "distinguishes": "rewrite Hp. apply Z.leb_le in Hg. apply quotient_ge; lia.",
+    "blind": (
+        "rewrite Hp, Hq. apply andb_true_iff in Hg. destruct Hg as [Hg1 Hg2].\n"
+        "  apply Z.leb_le in Hg1. apply Z.ltb_lt in Hg2. split; [apply quotient_le | apply quotient_lt]; lia."
+    ),
+    "saturated": (
+        "rewrite Hp, Hq. apply andb_true_iff in Hg. destruct Hg as [Hg1 Hg2].\n"
+        "  apply Z.leb_le in Hg1, Hg2. split; [apply quotient_le | apply quotient_ge]; lia."
+    ),
+    "partial": (
+        "rewrite Hp. apply andb_true_iff in Hg. destruct Hg as [Hg1 Hg2].\n"
+        "  apply Z.ltb_lt in Hg1, Hg2. split; [apply quotient_gt | apply quotient_lt]; lia."
+    ),
+}
 
 
 def coq_development(certificate: dict[str, Any]) -> str:
@@ -291,14 +308,12 @@ class _Development:
         )
 
     def _header(self) -> str:
-        words = {"distinguishes": "P >= 1 - delta", "partial": "delta < P < 1 - delta"}
         settings = {**self.parameters, **{name: value for name, value in self.mechanism.items() if name != "name"}}
         return HEADER.format(
-            subject=f"{words.get(self.verdict, 'P <= delta')} for {self.mechanism['name']} on spike",
+            subject=f"{self.mechanism['name']} on spike {SUBJECTS[self.verdict]}",
             unit=self.unit,
             first_n=self.first_n,
             parameters=" ".join(f"{name}={value}" for name, value in {**settings, "delta": self.delta}.items()),
-            words=PARTIAL_WORDS.get(self.verdict, ""),
             mark=MARK,
             certificate=json.dumps(self.certificate, sort_keys=True, separators=(",", ":"), ensure_ascii=True),
         )
@@ -328,9 +343,9 @@ class _Development:
         cases = [
             f"  | {', '.join(line.arguments.split())} => ({line.pieces[0][2]}, {_pairs(line)})" for line in self.lines
         ]
-        head = "(** For D1 (true) or D0, the spike's row (true) or another, and y1, yd, yk: the least count at first, and\n"
         return (
-            f"{head}    the places where it changes. {self.unit} means that no count fires. *)\n"
+            "(** For D1 (true) or D0, the spike's row (true) or another, and y1, yd, yk: the least count at first,\n"
+            f"    and the places where it changes. {self.unit} means that no count fires. *)\n"
             "Definition lines (label row y1 yd yk : bool) : line :=\n  match label, row, y1, yd, yk with\n"
             + "\n".join(cases)
             + "\n  end%Z.\n"
@@ -342,8 +357,10 @@ class _Development:
         proofs = [self._piece(line, *piece) for piece in line.pieces]
         body = "\n".join(f"  split; [{proof}|]." for proof in proofs[:-1])
         return (
-            f"Lemma {line.name} : steps_hold (fun plus x => excess (amplitude_in {label}) b c tau (rho {label} {row} x)\n"
-            f"    {self.unit} {y_1} {y_k} {y_d} plus x) {self.unit - 1} {self.first} {line.pieces[0][2]} {steps}%Z.\n"
+            f"Lemma {line.name} : steps_hold\n"
+            f"  (fun plus x => excess (amplitude_in {label}) b c tau (rho {label} {row} x)\n"
+            f"    {self.unit} {y_1} {y_k} {y_d} plus x)\n"
+            f"  {self.unit - 1} {self.first} {line.pieces[0][2]} {steps}%Z.\n"
             f"Proof.\n{body}{chr(10) if body else ''}  {proofs[-1]}.\nQed.\n"
         )
 
@@ -406,41 +423,36 @@ class _Development:
         )
 
     def _conclusion(self) -> str:
-        first, delta = self.first, self.delta
         places = sorted({t for line in self.lines for t, _, _ in line.pieces[1:]})
-        network = "probability blocks b c tau score a0 a1 neurons t"
-        lower = (f"{_ratio(1 - delta)} <= {{}}", "at_least", 1 - delta)
-        upper = (f"{{}} <= {_ratio(delta)}", "at_most", delta)
-        chosen = {"distinguishes": [lower], "partial": []}.get(self.verdict, [upper])
-        if self.verdict == "partial":
-            raise EngineRefusal("the Coq development covers distinguishes, blind and saturated")
-        bounds = [
-            BOUND.format(
-                name=f"bound_{theorem}",
-                first=first,
-                claim=claim.format(network),
-                theorem=theorem,
-                top=value.numerator,
-                bottom=value.denominator,
-            )
-            for claim, theorem, value in chosen
-        ]
+        top, bottom = self.delta.numerator, self.delta.denominator
+        high, low, p, both = f"{bottom - top} / {bottom}", f"{top} / {bottom}", *self._literal_probabilities()
+        statements = {
+            "distinguishes": f"{high} <= {p}",
+            "blind": f"{p} <= {low} /\\\n  {both} < 1 / 2",
+            "saturated": f"{p} <= {low} /\\\n  1 / 2 <= {both}",
+            "partial": f"{low} < {p} < {high}",
+        }
         return CONCLUSION.format(
-            first=first,
+            first=self.first,
+            unit=self.unit,
+            m=self.parameters["m"],
+            verdict=self.verdict,
+            top=top,
+            bottom=bottom,
             line_names=" | ".join(f"exact {line.name}" for line in self.lines),
             places="; ".join(map(str, places)),
-            bounds="\n".join(bounds),
-            statement=chosen[0][0].format(self._literal_probability()),
-            finish=f"exact (bound_{chosen[0][1]} t Ht).",
+            statement=statements[self.verdict],
+            finish=FINISH[self.verdict],
         )
 
-    def _literal_probability(self) -> str:
-        """Return P(t) with the numbers of the certificate in place of names."""
+    def _literal_probabilities(self) -> tuple[str, str]:
+        """Return P(t) and P(fires on both) with the numbers of the certificate in place of names."""
         values = {name: _real(Fraction(self.parameters[name])) for name in ("a0", "a1", "b", "c", "tau")}
-        return (
-            f"probability {self.unit} {values['b']} {values['c']} {values['tau']} ({self._score()}) "
+        arguments = (
+            f"{self.unit} {values['b']} {values['c']} {values['tau']} ({self._score()}) "
             f"{values['a0']} {values['a1']} {self.parameters['m']} t"
         )
+        return f"probability {arguments}", f"probability_of_both {arguments}"
 
 
 def _real(value: Fraction) -> str:

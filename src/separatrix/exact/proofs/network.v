@@ -63,8 +63,13 @@ Definition network (t : nat) (a : R) (ys : list (list bool)) : R :=
 Definition fires (t : nat) (a : R) (ys : list (list bool)) : bool :=
   if Rlt_dec 0 (network t a ys) then true else false.
 
+(** The network tells D0 from D1 if it fires on D1 and not on D0, with the same signs. *)
 Definition probability (a0 a1 : R) (m t : nat) : R :=
   IZR (count (fun ys => negb (fires t a0 ys) && fires t a1 ys) (families (S (S k)) m))
+  / IZR (count (fun _ => true) (families (S (S k)) m)).
+
+Definition probability_of_both (a0 a1 : R) (m t : nat) : R :=
+  IZR (count (fun ys => fires t a0 ys && fires t a1 ys) (families (S (S k)) m))
   / IZR (count (fun _ => true) (families (S (S k)) m)).
 
 End Network.
@@ -386,6 +391,14 @@ Proof.
   specialize (H x). destruct (p x), (q x); cbn [andb negb]; try lia; discriminate (H eq_refl).
 Qed.
 
+Lemma count_both {A : Type} (p q : A -> bool) (l : list A) :
+  count (fun x => negb (p x) && negb (q x)) l
+  = (count (fun _ => true) l - count p l - count q l + count (fun x => p x && q x) l)%Z.
+Proof.
+  induction l as [|x l IH]; cbn [count]; [reflexivity|]. rewrite IH.
+  destruct (p x), (q x); cbn [andb negb]; lia.
+Qed.
+
 Lemma vectors_length : forall d y, In y (vectors d) -> length y = d.
 Proof.
   induction d as [|d IH]; intros y H; simpl in H.
@@ -484,7 +497,7 @@ Proof. induction l as [|x l IH]; simpl; [reflexivity|]. rewrite negb_orb, IH. re
 (** P as a quotient of integers, from the least firing counts T0 and T1 of the eight sign triples. *)
 Definition silent (T : bool -> bool -> bool -> Z) (y1 yd yk : bool) (plus : Z) : bool := negb (T y1 yd yk <=? plus)%Z.
 
-Definition silent_in_D0 (row : list Z) (T0 : bool -> bool -> bool -> Z) : Z := number row (silent T0).
+Definition silent_in_one (row : list Z) (T : bool -> bool -> bool -> Z) : Z := number row (silent T).
 Definition silent_in_both (row : list Z) (T0 T1 : bool -> bool -> bool -> Z) : Z :=
   number row (fun y1 yd yk plus => silent T0 y1 yd yk plus && silent T1 y1 yd yk plus).
 
@@ -540,28 +553,76 @@ Proof.
   exfalso; tauto || (destruct E as [E1 E2]; try (discriminate (E1 H)); apply H, E2; reflexivity).
 Qed.
 
+Lemma forallb_and {A : Type} (p q : A -> bool) (l : list A) :
+  forallb p l && forallb q l = forallb (fun x => p x && q x) l.
+Proof.
+  induction l as [|x l IH]; simpl; [reflexivity|]. rewrite <- IH.
+  destruct (p x), (q x), (forallb p l); reflexivity.
+Qed.
+
+Lemma all_families : forall d, count (fun _ => true) (families d m) = ((2 ^ Z.of_nat d) ^ Z.of_nat m)%Z.
+Proof.
+  intros d. rewrite (count_ext (fun _ => true) (forallb (fun _ => true))).
+  2:{ intros ys _. symmetry. induction ys; simpl; auto. }
+  rewrite count_families. f_equal. induction d as [|d IH]; [reflexivity|].
+  rewrite Nat2Z.inj_succ, Z.pow_succ_r by lia. simpl vectors. rewrite count_app, !count_map, IH. ring.
+Qed.
+
+Let none0 (ys : list (list bool)) := forallb (fun y => negb (fires_by T0 y)) ys.
+Let none1 (ys : list (list bool)) := forallb (fun y => negb (fires_by T1 y)) ys.
+
+Lemma fires_none : forall ys, In ys (families (S (S k)) m) ->
+  fires k b c tau score t a0 ys = negb (none0 ys) /\ fires k b c tau score t a1 ys = negb (none1 ys).
+Proof.
+  intros ys Hys. rewrite (fires_eq a0 T0), (fires_eq a1 T1) by assumption.
+  unfold none0, none1. rewrite <- !negb_existsb, !negb_involutive. split; reflexivity.
+Qed.
+
+Lemma count_none0 : count none0 (families (S (S k)) m) = (silent_in_one (binomials (k - 1)) T0 ^ Z.of_nat m)%Z.
+Proof.
+  unfold none0. rewrite count_families. replace (S (S k)) with (S (S (S (k - 1)))) by lia.
+  f_equal. apply count_number. reflexivity.
+Qed.
+
+Lemma count_none1 : count none1 (families (S (S k)) m) = (silent_in_one (binomials (k - 1)) T1 ^ Z.of_nat m)%Z.
+Proof.
+  unfold none1. rewrite count_families. replace (S (S k)) with (S (S (S (k - 1)))) by lia.
+  f_equal. apply count_number. reflexivity.
+Qed.
+
+Lemma count_none_in_both :
+  count (fun ys => none0 ys && none1 ys) (families (S (S k)) m)
+  = (silent_in_both (binomials (k - 1)) T0 T1 ^ Z.of_nat m)%Z.
+Proof.
+  unfold none0, none1.
+  rewrite (count_ext _ (forallb (fun y => negb (fires_by T0 y) && negb (fires_by T1 y))))
+    by (intros; apply forallb_and).
+  rewrite count_families. replace (S (S k)) with (S (S (S (k - 1)))) by lia.
+  f_equal. apply count_number. reflexivity.
+Qed.
+
 Theorem probability_eq :
   probability k b c tau score a0 a1 m t =
-  IZR (silent_in_D0 (binomials (k - 1)) T0 ^ Z.of_nat m - silent_in_both (binomials (k - 1)) T0 T1 ^ Z.of_nat m)
+  IZR (silent_in_one (binomials (k - 1)) T0 ^ Z.of_nat m - silent_in_both (binomials (k - 1)) T0 T1 ^ Z.of_nat m)
   / IZR ((2 ^ Z.of_nat (S (S k))) ^ Z.of_nat m).
 Proof.
-  unfold probability. f_equal; [|f_equal].
-  - f_equal.
-    rewrite (count_ext _ (fun ys => forallb (fun y => negb (fires_by T0 y)) ys
-      && negb (forallb (fun y => negb (fires_by T0 y) && negb (fires_by T1 y)) ys))).
-    2:{ intros ys Hys. rewrite (fires_eq a0 T0), (fires_eq a1 T1) by assumption.
-        rewrite negb_existsb. clear. induction ys as [|y ys IH]; simpl; [reflexivity|].
-        destruct (fires_by T0 y); simpl; [reflexivity|]. destruct (fires_by T1 y); simpl; [|exact IH].
-        rewrite !andb_true_r || idtac. destruct (forallb _ ys); reflexivity. }
-    rewrite count_minus.
-    2:{ intros ys H. rewrite forallb_forall in *. intros y Hy. specialize (H y Hy).
-        apply andb_true_iff in H. apply H. }
-    rewrite !count_families. replace (S (S k)) with (S (S (S (k - 1)))) by lia.
-    unfold silent_in_D0, silent_in_both. f_equal; f_equal; apply count_number; reflexivity.
-  - rewrite (count_ext (fun _ => true) (forallb (fun _ => true))).
-    2:{ intros ys _. symmetry. induction ys; simpl; auto. }
-    rewrite count_families. f_equal. generalize (S (S k)) as d. induction d as [|d IH]; [reflexivity|].
-    rewrite Nat2Z.inj_succ, Z.pow_succ_r by lia. simpl vectors. rewrite count_app, !count_map, IH. ring.
+  unfold probability. rewrite all_families. f_equal. f_equal.
+  rewrite (count_ext _ (fun ys => none0 ys && negb (none0 ys && none1 ys))).
+  2:{ intros ys Hys. destruct (fires_none ys Hys) as [-> ->]. destruct (none0 ys), (none1 ys); reflexivity. }
+  rewrite count_minus by (intros ys H; apply andb_true_iff in H; apply H).
+  rewrite count_none0, count_none_in_both. reflexivity.
+Qed.
+
+Theorem probability_of_both_eq :
+  probability_of_both k b c tau score a0 a1 m t =
+  IZR ((2 ^ Z.of_nat (S (S k))) ^ Z.of_nat m - silent_in_one (binomials (k - 1)) T0 ^ Z.of_nat m
+       - silent_in_one (binomials (k - 1)) T1 ^ Z.of_nat m + silent_in_both (binomials (k - 1)) T0 T1 ^ Z.of_nat m)
+  / IZR ((2 ^ Z.of_nat (S (S k))) ^ Z.of_nat m).
+Proof.
+  unfold probability_of_both. rewrite all_families. f_equal. f_equal.
+  rewrite (count_ext _ (fun ys => negb (none0 ys) && negb (none1 ys))).
+  2:{ intros ys Hys. destruct (fires_none ys Hys) as [-> ->]. reflexivity. }
+  rewrite count_both, all_families, count_none0, count_none1, count_none_in_both. reflexivity.
 Qed.
 
 End Probability.
@@ -953,11 +1014,16 @@ Hypothesis places_hold : forall label row y1 yd yk,
 
 Definition row := binomials (k - 1).
 
-(** Numerator of P at t; its denominator is 2^((k+2) m). The row is an argument so that it is computed once. *)
-Definition numerator (r : list Z) (t : Z) : Z :=
-  (silent_in_D0 r (least false t) ^ Z.of_nat m - silent_in_both r (least false t) (least true t) ^ Z.of_nat m)%Z.
-
+(** Numerators of P and of P(fires on both) at t; the denominator is 2^((k+2) m). The row is an argument so that it is
+    computed once. *)
 Definition denominator : Z := ((2 ^ Z.of_nat (S (S k))) ^ Z.of_nat m)%Z.
+
+Definition numerator (r : list Z) (t : Z) : Z :=
+  (silent_in_one r (least false t) ^ Z.of_nat m - silent_in_both r (least false t) (least true t) ^ Z.of_nat m)%Z.
+
+Definition numerator_of_both (r : list Z) (t : Z) : Z :=
+  (denominator - silent_in_one r (least false t) ^ Z.of_nat m - silent_in_one r (least true t) ^ Z.of_nat m
+   + silent_in_both r (least false t) (least true t) ^ Z.of_nat m)%Z.
 
 Lemma number_ext : forall r p q, (forall y1 yd yk plus, p y1 yd yk plus = q y1 yd yk plus) -> number r p = number r q.
 Proof.
@@ -967,53 +1033,75 @@ Proof.
   unfold number. rewrite !E. reflexivity.
 Qed.
 
-Lemma numerator_floor : forall r t, (first <= t)%Z -> numerator r t = numerator r (floor_in first places t).
+Lemma numerators_floor : forall r t, (first <= t)%Z ->
+  numerator r t = numerator r (floor_in first places t) /\
+  numerator_of_both r t = numerator_of_both r (floor_in first places t).
 Proof.
   intros r t Ht.
   assert (E : forall label y1 yd yk, least label t y1 yd yk = least label (floor_in first places t) y1 yd yk).
   { intros label y1 yd yk. unfold least, value_at.
     rewrite <- !(lookup_floor _ _ first places t Ht) by apply places_hold. reflexivity. }
-  unfold numerator, silent_in_D0, silent_in_both.
-  f_equal; f_equal; apply number_ext; intros; unfold silent; rewrite !E; reflexivity.
-Qed.
-
-Lemma probability_at : forall t, (first <= Z.of_nat t)%Z ->
-  probability k b c tau score a0 a1 m t = IZR (numerator row (floor_in first places (Z.of_nat t))) / IZR denominator.
-Proof.
-  intros t Ht. assert (Ht1 : (1 <= t)%nat) by lia.
-  rewrite (probability_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore
-             (least false (Z.of_nat t)) (least true (Z.of_nat t))
-             (least_is_threshold false t Ht) (least_is_threshold true t Ht)).
-  rewrite <- numerator_floor by exact Ht. reflexivity.
+  assert (E1 : forall label, silent_in_one r (least label t) = silent_in_one r (least label (floor_in first places t))).
+  { intros label. apply number_ext. intros. unfold silent. rewrite E. reflexivity. }
+  assert (E2 : silent_in_both r (least false t) (least true t)
+    = silent_in_both r (least false (floor_in first places t)) (least true (floor_in first places t))).
+  { apply number_ext. intros. unfold silent. rewrite !E. reflexivity. }
+  unfold numerator, numerator_of_both. rewrite !E1, E2. split; reflexivity.
 Qed.
 
 Lemma denominator_pos : 0 < IZR denominator.
 Proof. apply IZR_lt. unfold denominator. apply Z.pow_pos_nonneg; [apply Z.pow_pos_nonneg|]; lia. Qed.
 
-(** top / bottom <= P at every place. *)
-Theorem at_least : forall top bottom, (0 < bottom)%Z ->
-  (fun r => forallb (fun t => top * denominator <=? bottom * numerator r t)%Z (first :: places)) row = true ->
-  forall t, (first <= Z.of_nat t)%Z -> IZR top / IZR bottom <= probability k b c tau score a0 a1 m t.
+(** A property of the numerators at each place holds at every t. *)
+Lemma at_every_t : forall good : Z -> Z -> bool,
+  (fun r => forallb (fun t => good (numerator r t) (numerator_of_both r t)) (first :: places)) row = true ->
+  forall t, (first <= Z.of_nat t)%Z -> exists p q, good p q = true /\
+  probability k b c tau score a0 a1 m t = IZR p / IZR denominator /\
+  probability_of_both k b c tau score a0 a1 m t = IZR q / IZR denominator.
 Proof.
-  intros top bottom Hbot H t Ht. cbv beta in H. rewrite probability_at by exact Ht.
-  rewrite forallb_forall in H. specialize (H _ (floor_member places first (Z.of_nat t))). apply Z.leb_le, IZR_le in H.
-  rewrite !mult_IZR in H. pose proof denominator_pos. apply IZR_lt in Hbot.
-  apply (Rmult_le_reg_r (IZR bottom)); [exact Hbot|]. apply (Rmult_le_reg_r (IZR denominator)); [assumption|].
-  unfold Rdiv. field_simplify; lra.
-Qed.
-
-Theorem at_most : forall top bottom, (0 < bottom)%Z ->
-  (fun r => forallb (fun t => bottom * numerator r t <=? top * denominator)%Z (first :: places)) row = true ->
-  forall t, (first <= Z.of_nat t)%Z -> probability k b c tau score a0 a1 m t <= IZR top / IZR bottom.
-Proof.
-  intros top bottom Hbot H t Ht. cbv beta in H. rewrite probability_at by exact Ht.
-  rewrite forallb_forall in H. specialize (H _ (floor_member places first (Z.of_nat t))). apply Z.leb_le, IZR_le in H.
-  rewrite !mult_IZR in H. pose proof denominator_pos. apply IZR_lt in Hbot.
-  apply (Rmult_le_reg_r (IZR bottom)); [exact Hbot|]. apply (Rmult_le_reg_r (IZR denominator)); [assumption|].
-  unfold Rdiv. field_simplify; lra.
+  intros good H t Ht. cbv beta in H. assert (Ht1 : (1 <= t)%nat) by lia.
+  exists (numerator row (Z.of_nat t)), (numerator_of_both row (Z.of_nat t)). split; [|split].
+  - destruct (numerators_floor row (Z.of_nat t) Ht) as [-> ->].
+    rewrite forallb_forall in H. apply H, floor_member.
+  - apply (probability_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore _ _
+             (least_is_threshold false t Ht) (least_is_threshold true t Ht)).
+  - apply (probability_of_both_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore _ _
+             (least_is_threshold false t Ht) (least_is_threshold true t Ht)).
 Qed.
 
 End Verdict.
+
+Lemma quotient_le : forall p d top bottom, (0 < d)%Z -> (0 < bottom)%Z ->
+  (bottom * p <= top * d)%Z -> IZR p / IZR d <= IZR top / IZR bottom.
+Proof.
+  intros p d top bottom Hd Hb H. apply IZR_lt in Hd, Hb. apply IZR_le in H. rewrite !mult_IZR in H.
+  apply (Rmult_le_reg_r (IZR d)); [exact Hd|]. apply (Rmult_le_reg_l (IZR bottom)); [exact Hb|].
+  replace (IZR bottom * (IZR p / IZR d * IZR d)) with (IZR bottom * IZR p) by (field; lra).
+  replace (IZR bottom * (IZR top / IZR bottom * IZR d)) with (IZR top * IZR d) by (field; lra). exact H.
+Qed.
+
+Lemma quotient_lt : forall p d top bottom, (0 < d)%Z -> (0 < bottom)%Z ->
+  (bottom * p < top * d)%Z -> IZR p / IZR d < IZR top / IZR bottom.
+Proof.
+  intros p d top bottom Hd Hb H. apply IZR_lt in Hd, Hb, H. rewrite !mult_IZR in H.
+  apply (Rmult_lt_reg_r (IZR d)); [exact Hd|]. apply (Rmult_lt_reg_l (IZR bottom)); [exact Hb|].
+  replace (IZR bottom * (IZR p / IZR d * IZR d)) with (IZR bottom * IZR p) by (field; lra).
+  replace (IZR bottom * (IZR top / IZR bottom * IZR d)) with (IZR top * IZR d) by (field; lra). exact H.
+Qed.
+
+Lemma quotient_ge : forall p d top bottom, (0 < d)%Z -> (0 < bottom)%Z ->
+  (top * d <= bottom * p)%Z -> IZR top / IZR bottom <= IZR p / IZR d.
+Proof. intros p d top bottom Hd Hb H. apply quotient_le; try assumption. lia. Qed.
+
+Lemma quotient_gt : forall p d top bottom, (0 < d)%Z -> (0 < bottom)%Z ->
+  (top * d < bottom * p)%Z -> IZR top / IZR bottom < IZR p / IZR d.
+Proof. intros p d top bottom Hd Hb H. apply quotient_lt; try assumption. lia. Qed.
+
+(** The comparisons that the verdicts consist of, for delta = top / bottom. *)
+Definition good_distinguishes (top bottom d p q : Z) : bool := ((bottom - top) * d <=? bottom * p)%Z.
+Definition good_blind (top bottom d p q : Z) : bool := ((bottom * p <=? top * d) && (2 * q <? 1 * d))%Z.
+Definition good_saturated (top bottom d p q : Z) : bool := ((bottom * p <=? top * d) && (1 * d <=? 2 * q))%Z.
+Definition good_partial (top bottom d p q : Z) : bool := ((top * d <? bottom * p) && (bottom * p <? (bottom - top) * d))%Z.
 
 (** * 8. Scores *)
 
