@@ -37,8 +37,8 @@ HEADER = """\
    the one of c, those of the blocks; the spike is the first token. Neither order matters to P, which is not proved.
 
    Print Assumptions, at the end, lists what Coq takes for granted: the axioms of its real numbers (three of them
-   classical or about functions), and the primitive integers and floats of the processor that the interval tactic
-   computes with. Nothing else may appear there.
+   classical or about functions), and for softmax the primitive integers of the processor, with which the interval
+   tactic computes. Nothing else may appear there.
 
    Not claimed: anything at other parameters, with another reader or threshold, or in floating-point arithmetic.
 
@@ -67,15 +67,17 @@ Lemma a1_nonneg : 0 <= a1. Proof. unfold a1. lra. Qed.
 Lemma b_pos : 0 < b. Proof. unfold b. lra. Qed.
 Lemma c_pos : 0 < c. Proof. unfold c. lra. Qed.
 
-Ltac numbers :=
-  cbv [soft_excess turning drift slope excess sigma mu sign soft exponent rho amplitude_in a0 a1 b c tau];
+Ltac literals :=
   repeat match goal with
   | |- context [IZR (?x - 1)] => let y := eval compute in (x - 1)%Z in change (IZR (x - 1)) with (IZR y)
   | H : context [IZR (?x - 1)] |- _ => let y := eval compute in (x - 1)%Z in change (IZR (x - 1)) with (IZR y) in H
   end.
+Ltac numbers :=
+  cbv [soft_excess turning drift slope excess sigma mu sign soft exponent rho amplitude_in a0 a1 b c tau]; literals.
 Ltac rational := numbers; lra.
-Ltac enclose := numbers; first [interval | interval with (i_prec 100) | interval with (i_prec 400)
-  | interval with (i_prec 1500)].
+(* A precision makes interval use big integers instead of the processor's floats: fewer axioms, and no slower. *)
+Ltac enclose := numbers; first [interval with (i_prec 60) | interval with (i_prec 150) | interval with (i_prec 500)
+  | interval with (i_prec 2000)].
 Ltac exact_power :=
   first [lra | lia | rewrite !INR_IZR_INZ; cbn [Z.of_nat Pos.of_succ_nat Pos.succ]; numbers; lra
         | rewrite <- !mult_IZR, !pow_IZR; apply f_equal; vm_compute; reflexivity].
@@ -200,15 +202,16 @@ def coq_development(certificate: dict[str, Any]) -> str:
     return _Development(certificate).text()
 
 
-def embedded_certificate(text: str) -> object:
-    """Return the JSON value in the header of a development, or None if there is none."""
-    for line in text.splitlines()[:40]:
-        if line.strip().startswith(MARK):
-            try:
-                return json.loads(line.strip().removeprefix(MARK))
-            except ValueError:
-                return None
-    return None
+def embedded_certificate(text: str) -> str | None:
+    """Return the JSON of the certificate in the header of a development, or None if there is none."""
+    lines = (line.strip() for line in text.splitlines()[:40])
+    return next((line.removeprefix(MARK) for line in lines if line.startswith(MARK)), None)
+
+
+def theorem_of(text: str) -> str:
+    """Return the statement of the last theorem of a development, in one line."""
+    statement = text.rpartition("Theorem separatrix_verdict : ")[2].partition("\nProof.")[0]
+    return " ".join(statement.split())
 
 
 @dataclass(frozen=True)
@@ -313,7 +316,7 @@ class _Development:
             subject=f"{self.mechanism['name']} on spike {SUBJECTS[self.verdict]}",
             unit=self.unit,
             first_n=self.first_n,
-            parameters=" ".join(f"{name}={value}" for name, value in {**settings, "delta": self.delta}.items()),
+            parameters=" ".join(f"{name}={value}" for name, value in sorted({**settings, "delta": self.delta}.items())),
             mark=MARK,
             certificate=json.dumps(self.certificate, sort_keys=True, separators=(",", ":"), ensure_ascii=True),
         )
@@ -418,7 +421,7 @@ class _Development:
         label, row = line.arguments.split()[:2]
         p, r = line.exponent.numerator, line.exponent.denominator
         return (
-            "cbv [soft_excess slope excess]; "
+            "cbv [soft_excess slope excess]; literals; "
             f"rewrite (soft_rational (exponent {label} {row}) {self.unit} {t} {power} {p} {r}) by exact_power; rational"
         )
 
