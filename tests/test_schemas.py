@@ -29,6 +29,8 @@ COMMANDS = (
     ("verdict", "verdict rough window:size=4 n=40 d=7 m=3 a0=0.01 a1=0.6 b=0.05 c=0.1 --draws 20"),
     ("verdicts", "verdict spike softmax,gla,linear --engine closed"),
     ("check", "check proof.json"),
+    ("proof", "prove spike softmax a1=0.8"),
+    ("proofs", "prove spike softmax,linear,taylor:order=2"),
     ("readers", "readers spike linear --noise 0.1"),
     ("readers", "readers dispersion gla n=30 --seed 1"),
     ("map", "map spike softmax,linear a1=0.5:1.5:3 n=1e3:1e6:3:log"),

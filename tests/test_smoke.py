@@ -101,6 +101,7 @@ def test_results_in_python(tmp_path: Path) -> None:
 def test_boundary_scaling_readers_and_choice(run: Run) -> None:
     assert "0.7785735959 (certified)" in run("boundary", "spike", "softmax", "a1=0.5:1.5", "n=1e6")
     assert "-1.0000" in run("scaling", "spike", "linear", "n=1e3:1e9:7:log", "--of", "margin")
+    assert "for every n >= 1000" in run("prove", "spike", "softmax")
     run("readers", "injectivity", "linear")
     run("choose", "n=4096", "--mechanisms", "softmax,linear,gla")
 

@@ -33,6 +33,8 @@ COMMANDS: dict[str, str] = {
     "verdict-dense": "verdict spike gla,window:size=8 n=40 d=6 m=4 --engine dense --draws 50 --seed 3",
     "verdict-tau": f"verdict spike softmax {POINT} tau=0.3 --delta 0.05",
     "verdict-theorem": "verdict spike softmax,linear m=17 d=362 n=3600",
+    "prove": "prove spike softmax a1=0.8",
+    "prove-several": f"prove spike softmax,linear,power:beta=2,taylor:order=2 {POINT}",
     "readers-spike": "readers spike linear --noise 0.1",
     "readers-equal-rows": "readers duplication softmax",
     "readers-recall": "readers recall delta n=16",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.core.parameters import Grid, SeparatrixError, UsageError
     from separatrix.exact.engines import Sampling
+    from separatrix.exact.proofs import Proof, Proofs, prove
     from separatrix.exact.verdicts import Readers, Verdict, Verdicts, readers, verdict
     from separatrix.mechanisms import MECHANISMS
     from separatrix.sweeps.progress import Progress
@@ -64,6 +65,8 @@ _HOME = {
     "MECHANISMS": "separatrix.mechanisms",
     "Map": "separatrix.analysis.maps",
     "Progress": "separatrix.sweeps.progress",
+    "Proof": "separatrix.exact.proofs",
+    "Proofs": "separatrix.exact.proofs",
     "Readers": "separatrix.exact.verdicts",
     "Sampling": "separatrix.exact.engines",
     "Scaling": "separatrix.analysis.laws",
@@ -82,6 +85,7 @@ _HOME = {
     "learn": "separatrix.analysis.evidence.protocol",
     "ledger": "separatrix.claims",
     "map": "separatrix.analysis.maps",
+    "prove": "separatrix.exact.proofs",
     "readers": "separatrix.exact.verdicts",
     "results": "separatrix.sweeps.store",
     "scaling": "separatrix.analysis.laws",
@@ -119,6 +123,8 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "Ledger",
     "Map",
     "Progress",
+    "Proof",
+    "Proofs",
     "Readers",
     "Sampling",
     "Scaling",
@@ -137,6 +143,7 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "layers",
     "learn",
     "ledger",
+    "prove",
     "readers",
     "results",
     "scaling",

@@ -20,6 +20,7 @@ from separatrix.claims.paper import Reproduction
 from separatrix.core.documents import json_schema
 from separatrix.core.result import Result
 from separatrix.core.schemas import lists, questions
+from separatrix.exact.proofs import Proof, Proofs
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 from separatrix.sweeps.estimate import Estimate
 from separatrix.sweeps.progress import Progress
@@ -47,6 +48,8 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "verdict": DocumentKind(Verdict, "verdict", "a verdict on one mechanism"),
     "verdicts": DocumentKind(Verdicts.document_type(), "verdict", "verdicts on several mechanisms"),
     "check": DocumentKind(questions.Check, "check", "what the checker says of a certificate"),
+    "proof": DocumentKind(Proof, "prove", "a verdict for every n, proved, or the n at which it fails"),
+    "proofs": DocumentKind(Proofs.document_type(), "prove", "verdicts for every n, for several mechanisms"),
     "readers": DocumentKind(Readers, "readers", "what better readers could do"),
     "map": DocumentKind("analysis.maps:Map", "map", "a quantity over two parameters"),
     "boundary": DocumentKind("analysis.maps:Boundary", "boundary", "where P passes a level"),

@@ -175,6 +175,7 @@ class Announced(Exception):
     "words",
     [
         "verdict spike softmax",
+        "prove spike softmax",
         "assess softmax",
         "assess softmax --quick",
         "readers spike linear",

@@ -88,6 +88,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("readers", "spike", "softmax", "n=4700"),
         ("verdict", "spike", "softmax,power:beta=4,linear", "n=4700"),
         ("verdict", "spike", "softmax", "n=4700"),
+        ("prove", "spike", "softmax,linear", "n=4700"),
         ("boundary", "spike", "softmax", "a1=0.5:1.5", "--over", "n=1000:4700:3"),
         ("scaling", "spike", "softmax", "n=1e3:1e6:4:log"),
     ],

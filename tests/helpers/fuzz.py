@@ -56,6 +56,9 @@ GOOD = (
     "verdict rough window:size=4 n=40 d=7 m=3 a0=0.01 a1=0.6 b=0.05 c=0.1 noise=0.03 seed=3 --draws 20",
     "verdict spike mine:attend n=20 d=12 m=3 a0=0.01 a1=1.2 b=0.2 c=0.1 --draws 10",
     f"verdict spike softmax {POINT} --certificate new.json",
+    f"prove spike softmax,linear {POINT} --json",
+    f"prove spike power:beta=2 {PLANE} a1=1.2 --from n=50 --verdict blind --delta 0.1 --out new.csv",
+    f"prove spike softmax {PLANE} a1=1.2 --certificate new.json",
     "check proof.json",
     "check edge.json --json",
     f"map spike softmax,linear a1=0.5:1.5:4 n=1e3:1e6:3:log {PLANE} --out new.csv",
@@ -118,7 +121,7 @@ WORDS = (
 OPTIONS = (
     *("--json", "--out", "--nonsense", "--engine", "--draws", "--seed", "--store", "--certificate", "--check"),
     *("--study", "--sweep", "--limit", "--of", "--at", "--over", "--scan", "--tolerance", "--workers", "--of=x"),
-    *("--confidence", "--delta", "--noise", "--dtype", "--space", "--budget", "--seconds", "--against"),
+    *("--confidence", "--delta", "--from", "--verdict", "--noise", "--dtype", "--space", "--budget", "--seconds", "--against"),
     *("--scheduler", "--allow", "--help", "--version", "-h", "-x", "--csv", "--parquet", "--difference"),
 )
 FILES = (
@@ -138,7 +141,7 @@ ROOM = 2 << 30
 ANNOUNCED = tuple(
     f"{command}: "
     for command in (
-        *("assess", "atlas", "bench", "boundary", "choose", "learn", "map", "readers", "report", "reproduce"),
+        *("assess", "atlas", "bench", "boundary", "choose", "learn", "map", "prove", "readers", "report", "reproduce"),
         *("scaling", "search", "sweep", "verdict"),
     )
 )

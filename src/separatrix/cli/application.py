@@ -23,6 +23,7 @@ from separatrix.cli import (
     learn,
     lists,
     maps,
+    prove,
     readers,
     report,
     reproduce,
@@ -41,6 +42,7 @@ from separatrix.core.errors import UsageError
 GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
     "Understand": {
         verdict.verdict: "Probability that a mechanism tells D0 from D1, at one point.",
+        prove.prove: "Prove a verdict for every n, or find the n at which it fails.",
         readers.readers: "Best threshold, best linear reader, best possible reader.",
         check.check: "Verify a certificate independently.",
         reproduce.reproduce: "Reproduce the paper: ledger of claims, figures, one report.",

@@ -134,5 +134,5 @@ def _read_parameters(command: Callable[..., None], construction: str, words: lis
     if stray is not None:
         raise UsageError(f"{stray} stands among the parameters; several mechanisms are joined by commas")
     # An option without its dashes (engine=dense) would otherwise be reported as an unknown parameter.
-    options = {name.removeprefix("as_") for name in signature(command).parameters} - POSITIONAL
+    options = {name.removeprefix("as_").rstrip("_") for name in signature(command).parameters} - POSITIONAL
     return read_words(words, construction_named(construction).schema.model_fields, options)

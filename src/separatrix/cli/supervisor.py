@@ -31,7 +31,7 @@ from separatrix.core.interrupts import BY_SIGNAL, STOPPING, stop_handler
 from separatrix.core.startup import leave_with
 
 COMMANDS = frozenset(
-    ("assess", "atlas", "bench", "boundary", "choose", "map", "readers", "scaling", "search", "verdict")
+    ("assess", "atlas", "bench", "boundary", "choose", "map", "prove", "readers", "scaling", "search", "verdict")
 )
 """Commands that call mechanisms in the process of the command."""
 PATIENT = frozenset(("atlas", "search"))

@@ -2,6 +2,6 @@
 
 from separatrix.exact.proofs.certificate import certify_proof
 from separatrix.exact.proofs.proof import Eventually, Jump, Proof
-from separatrix.exact.proofs.request import OpenProof, Proofs, prove
+from separatrix.exact.proofs.request import OpenProof, Proofs, prove, prove_several
 
-__all__ = ["Eventually", "Jump", "OpenProof", "Proof", "Proofs", "certify_proof", "prove"]
+__all__ = ["Eventually", "Jump", "OpenProof", "Proof", "Proofs", "certify_proof", "prove", "prove_several"]

@@ -39,6 +39,10 @@ DENIALS: Mapping[str, str] = {
 }
 
 
+MAX_SHOWN = 10**16
+"""Smaller n are shown with all digits."""
+
+
 @dataclass(frozen=True)
 class Jump(Document):
     """A value of P(tells apart), and the n from which on it is this."""
@@ -137,7 +141,7 @@ class Proof(Result):
         return self.jumps[-1].n if len(self.jumps) > 1 else None
 
     @shown
-    def eventually(self) -> Eventually | None:
+    def eventually(self) -> Eventually:
         """The verdict that holds for ever, and the least n from which on it does."""
         word = self.stretches[-1].word
         changes = [b.n for a, b in pairwise(self.stretches) if a.word != b.word]
@@ -157,8 +161,8 @@ class Proof(Result):
         if any(isinstance(line.ratio, PowerRatio) for line in self.lines):
             arithmetic = "balls, or fractions where n^s is rational"
         return (
-            f"proved by the shape lemma: {len(self.lines)} firing thresholds, as functions of n, have {steps:,} values "
-            f"in all; every change is decided exactly, in {arithmetic}"
+            f"proved by the shape lemma: {len(self.lines)} firing thresholds with {steps:,} values over all n, "
+            f"every change decided exactly, in {arithmetic}"
         )
 
     @property
@@ -175,26 +179,34 @@ class Proof(Result):
     def statement(self) -> str:
         """The statement in one sentence."""
         name, start, claimed = self.mechanism.spelled, _spell(self.start), self.claimed
-        place = f"every n >= {start} (d = {self.parameters['d']}, m = {self.parameters['m']})"
+        place = f"every n >= {start} (d={self.parameters['d']}, m={self.parameters['m']})"
         if self.counterexample is None:
             return f"{name} {PHRASES[claimed]} for {place}: {_describe_range(self.stretches)}"
         failure = next(stretch for stretch in self.stretches if stretch.n == self.counterexample)
-        verdict = f"it {PHRASES[failure.word]} at n = {_spell(failure.n)}, P = {for_people(failure.distinguish)}"
+        verdict = f"it {PHRASES[failure.word]} at {_spell_place(failure.n)}, P = {for_people(failure.distinguish)}"
         return f"{name} {DENIALS[claimed]} for {place}: {verdict}"
 
     @cached_property
     def final_statement(self) -> str:
         """A sentence on the verdict that holds for ever, if it is not the statement itself."""
         final = self.eventually
-        if final is None or (self.is_proved and final.start == self.start):
+        if self.is_proved and final.start == self.start:
             return ""
         stretches = [stretch for stretch in self.stretches if stretch.n >= final.start]
         return f"From n = {_spell(final.start)} on it {PHRASES[final.verdict]} for ever: {_describe_range(stretches)}"
 
     @property
     def summary(self) -> str:
-        """The statement, and what holds for ever."""
-        return ". ".join(filter(None, (self.statement, self.final_statement)))
+        """The verdict for every n, or the first n at which it fails and the verdict that holds for ever."""
+        name = f"{self.mechanism.spelled} on {self.construction.name}, every n >= {_spell(self.start)}"
+        if self.word is not None:
+            return f"{name}: {self.word}, {_describe_range(self.stretches)}"
+        change = next(b for a, b in pairwise(self.stretches) if a.word != b.word)
+        final = self.stretches[-1].word, _spell(self.eventually.start)
+        return (
+            f"{name}: {self.stretches[0].word}, but {change.word} at {_spell_place(change.n)}; "
+            f"{final[0]} for ever from {final[1]}"
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -278,5 +290,10 @@ def _round(value: float, rounding: str) -> str:
 
 
 def _spell(n: int) -> str:
-    """Spell an n: all digits below 10^12, rounded up beyond, where every larger n is meant as well."""
-    return round_up_for_people(n)
+    """Spell the first of all larger n: rounded up if it is long."""
+    return str(n) if n < MAX_SHOWN else round_up_for_people(n)
+
+
+def _spell_place(n: int) -> str:
+    """Spell a single n, which may not be rounded without saying so."""
+    return f"n = {n}" if n < MAX_SHOWN else f"n ≈ {round_up_for_people(n)}"

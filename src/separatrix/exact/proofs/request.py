@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ from separatrix.mechanisms.load import mechanism_from
 
 PROVABLE: tuple[Word, ...] = tuple(word for word in get_args(Word) if word != "undecided")
 """The verdicts that can be requested."""
+
+KNOWN_OF_GROWING = {
+    "m": "with d fixed and p0 > 0, P <= (1-p0)^m tends to 0 as m grows",
+    "d": "the conditions of separatrix verdict under which the theorem covers every large n",
+}
+_FUNCTION_OF_N = re.compile(r"log|(?<![a-z])n(?![a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -61,15 +68,15 @@ def parse_proof_request(
     parameters: Mapping[str, object],
     start: object = None,
     delta: object = DELTA,
-    requested: str | None = None,
+    verdict: str | None = None,
 ) -> ProofRequest:
     """Parse a request, or raise a UsageError."""
     kind = construction_named(construction)
-    tolerance, word = parse_delta(delta), _parse_word(requested)
+    tolerance, word = parse_delta(delta), _parse_word(verdict)
     values = dict(parameters)
     if start is not None:
         if "n" in values:
-            raise UsageError(f"the first n is given twice, as n={values['n']} and as `from` {start}; keep one")
+            raise UsageError(f"the first n is given twice: n={values['n']} and from {start}; keep one")
         values["n"] = str(start).strip().removeprefix("n=") if isinstance(start, str) else start
     _require_fixed(values)
     values["n"], asked_from = _first_length(kind, values)
@@ -86,9 +93,9 @@ def _parse_word(requested: str | None) -> Word | None:
 def _require_fixed(values: Mapping[str, object]) -> None:
     """Raise a UsageError if a parameter is written as a function of n."""
     for name, value in values.items():
-        if name in ("d", "m") and isinstance(value, str) and any(letter in value for letter in ("n", "log")):
-            known = "with d fixed and p0 > 0, P <= (1-p0)^m tends to 0 as m grows" if name == "m" else "see --for"
-            raise UsageError(f"{name}={value} grows with n; the proof needs a fixed {name}: {known}")
+        if name in KNOWN_OF_GROWING and isinstance(value, str) and _FUNCTION_OF_N.search(value):
+            known = KNOWN_OF_GROWING[name]
+            raise UsageError(f"{name}={value} grows with n, and the proof needs a fixed {name}; known instead: {known}")
 
 
 def _first_length(kind: type[Construction], values: Mapping[str, object]) -> tuple[object, int]:
@@ -177,7 +184,7 @@ def prove(
     *,
     start: object = None,
     delta: object = DELTA,
-    requested: str | None = None,
+    verdict: str | None = None,
     **named: object,
 ) -> Proofs: ...
 
@@ -190,7 +197,7 @@ def prove(
     *,
     start: object = None,
     delta: object = DELTA,
-    requested: str | None = None,
+    verdict: str | None = None,
     **named: object,
 ) -> Proof: ...
 
@@ -202,7 +209,7 @@ def prove(
     *,
     start: object = None,
     delta: object = DELTA,
-    requested: str | None = None,
+    verdict: str | None = None,
     **named: object,
 ) -> Proof | Proofs:
     """Prove the verdict for every admissible n from a first one on, or find the n at which it fails.
@@ -218,7 +225,7 @@ def prove(
     - `parameters`, `named`: those of the construction, as in `verdict`; n is the first n.
     - `start`: the first n, if it is not among the parameters (default: that of the reference point).
     - `delta`: how sure `distinguishes` and `blind` have to be.
-    - `requested`: the verdict to prove (default: the one at the first n).
+    - `verdict`: the verdict to prove (default: the one at the first n).
 
     >>> proof = prove("spike", "softmax", start=1000)
     >>> proof.word, len(proof.jumps), proof.last_jump
@@ -231,7 +238,7 @@ def prove(
     if not mechanisms:
         raise UsageError("name a mechanism, for example softmax")
     values = all_parameters(parameters, named)
-    requests = [parse_proof_request(construction, item, values, start, delta, requested) for item in mechanisms]
+    requests = [parse_proof_request(construction, item, values, start, delta, verdict) for item in mechanisms]
     if len(requests) == 1 and not isinstance(mechanism, list | tuple):
         return requests[0].compute()
     return prove_several(requests)

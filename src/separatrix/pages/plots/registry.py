@@ -79,6 +79,8 @@ DRAWINGS: Mapping[str, Drawing] = {
         figure=_import_later("maps.page:draw_result"),
         files={".html": _import_page("maps.page:map_page"), ".npz": lambda result: result.to_npz()},
     ),
+    "proof": Drawing(_import_later("plots.proofs:draw_proof"), size=lambda _: (5.4, 2.6)),
+    "proofs": Drawing(_import_later("plots.proofs:draw_proofs"), size=lambda _: (5.4, 2.6)),
     "published": NO_PICTURE,
     "readers": Drawing(_import_later("plots.verdicts:draw_readers"), size=lambda _: (5.4, 2.1)),
     "scaling": Drawing(_import_later("scaling:draw_result")),

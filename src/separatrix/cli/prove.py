@@ -1,0 +1,140 @@
+"""`prove`: the verdict for every n, or the n at which it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.cli import options
+from separatrix.cli.progress import announced
+from separatrix.cli.terminal import COLOURS, console, new_table, print_lines, show
+from separatrix.core.numbers.spelling import for_people, round_up_for_people
+
+if TYPE_CHECKING:
+    from separatrix.exact.proofs import Proof, Proofs
+
+ANNOUNCEMENT = "every change of P over all n; a second, or minutes if d is large"
+ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
+HINT = "To verify it with separate code, add --certificate FILE"
+MAX_TABLE_ROWS = 12
+MAX_SHOWN = 10**18
+FIRST_ROWS, LAST_ROWS = 4, 3
+"""The rows that a longer table shows, besides those where the verdict changes."""
+
+
+def prove(
+    construction: options.ConstructionName,
+    mechanisms: options.MechanismNames,
+    words: options.Words = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="First n, for example n=1000 (default: the reference point's).")
+    ] = None,
+    verdict: Annotated[
+        str | None, typer.Option(help="Verdict to prove (default: the one at the first n); exit code 1 if it fails.")
+    ] = None,
+    delta: options.DeltaOption = "0.01",
+    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of the proof here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the result: .png, .svg, .pdf, .csv, .parquet or .json.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Prove a verdict for every n, or find the n at which it fails.
+
+    All parameters but n are fixed. Shows every value of P(tells apart), the n of each change, the limit, and the
+    verdict that holds for ever with the n from which on it does. Applies to softmax, linear and power attention
+    on spike with form=ones; elsewhere the question is open. Parameters that are not given take the values of the
+    construction's reference point.
+
+    \b
+    Examples:
+      separatrix prove spike softmax,linear --from n=1000
+      separatrix prove spike softmax a1=0.8 --certificate proof.json
+    """
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import UsageError, split_mechanisms
+    from separatrix.exact.proofs import certify_proof, prove_several
+    from separatrix.exact.proofs.request import parse_proof_request
+    from separatrix.exact.verdicts import write_certificate
+
+    construction, mechanisms, parameters = options.read_question(prove, construction, mechanisms, words)
+    names = split_mechanisms(mechanisms) or [mechanisms]
+    if certificate is not None:
+        if len(names) > 1:
+            raise UsageError(f"a certificate is of one mechanism, not of {len(names)}; ask for each by itself")
+        require_writable(certificate)
+    if out is not None:
+        require_writable(out, ENDINGS)
+    # Everything is parsed before anything is computed, so that errors appear at once.
+    requests = [parse_proof_request(construction, name, parameters, from_, delta, verdict) for name in names]
+    result: Proof | Proofs
+    with announced("prove", ANNOUNCEMENT, as_json):
+        if len(requests) > 1:
+            result = prove_several(requests)
+            proofs = result.answers
+        else:
+            result = requests[0].compute()
+            proofs = (result,)
+            if certificate is not None:
+                write_certificate(certificate, certify_proof(result))
+    if out is not None:
+        result.save(out)
+    show(result, as_json, lambda: _view(result, certificate), out)
+    if verdict is not None and not (len(proofs) == len(requests) and all(proof.is_proved for proof in proofs)):
+        raise typer.Exit(1)
+
+
+def _view(result: Proof | Proofs, certificate: Path | None) -> None:
+    """Print the statement for each mechanism, and what holds for all of them."""
+    from separatrix.constructions.reference import defaults_sentence
+    from separatrix.exact.proofs import OpenProof, Proof
+
+    items = (result,) if isinstance(result, Proof) else result.proofs
+    for item in items:
+        if isinstance(item, OpenProof):
+            print_lines([f"{item.mechanism}: {item.evidence}"], "yellow")
+        else:
+            _print_proof(item)
+    first = next(item for item in items if isinstance(item, Proof))
+    print_lines([*result.remarks, defaults_sentence(first.taken)])
+    if certificate is not None:
+        print_lines([f"certificate written; verify it with: separatrix check {certificate}"])
+    else:
+        print_lines([HINT if isinstance(result, Proof) else f"{HINT}, for each mechanism by itself"])
+
+
+def _print_proof(proof: Proof) -> None:
+    """Print the statement, the values of P and the evidence."""
+    stretches = proof.stretches
+    colour = COLOURS[proof.claimed] if proof.is_proved else "yellow"
+    print_lines([proof.statement], f"bold {colour}")
+    print_lines([proof.final_statement], f"bold {COLOURS[stretches[-1].word]}")
+    rows: list[tuple[str, str, str]] = []
+    previous = -1
+    for i in _shown_rows(proof):
+        if i > previous + 1:
+            rows.append(("…", f"{i - previous - 1:,} more", ""))
+        ending = ", for ever" if i == len(stretches) - 1 else ""
+        stretch = stretches[i]
+        rows.append((_spell(stretch.n), for_people(stretch.distinguish, 10), f"{stretch.word}{ending}"))
+        previous = i
+    console().print(new_table("from n", "P(tells apart)", "verdict", rows=rows))
+    print_lines([proof.evidence])
+
+
+def _spell(n: int) -> str:
+    """Spell an n with all its digits, or rounded up with six of them."""
+    return str(n) if n < MAX_SHOWN else round_up_for_people(n, 6)
+
+
+def _shown_rows(proof: Proof) -> list[int]:
+    """Return the numbers of the stretches to show: all if they are few, or else the ends and changes of verdict."""
+    stretches = proof.stretches
+    count = len(stretches)
+    if count <= MAX_TABLE_ROWS:
+        return list(range(count))
+    changes = [i for i in range(1, count) if stretches[i].word != stretches[i - 1].word]
+    ends = [*range(FIRST_ROWS), *range(count - LAST_ROWS, count)]
+    return sorted({*ends, *changes[: MAX_TABLE_ROWS - len(ends)], *changes[-1:]})
