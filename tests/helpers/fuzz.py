@@ -121,7 +121,18 @@ WORDS = (
 OPTIONS = (
     *("--json", "--out", "--nonsense", "--engine", "--draws", "--seed", "--store", "--certificate", "--check"),
     *("--study", "--sweep", "--limit", "--of", "--at", "--over", "--scan", "--tolerance", "--workers", "--of=x"),
-    *("--confidence", "--delta", "--from", "--verdict", "--noise", "--dtype", "--space", "--budget", "--seconds", "--against"),
+    *(
+        "--confidence",
+        "--delta",
+        "--from",
+        "--verdict",
+        "--noise",
+        "--dtype",
+        "--space",
+        "--budget",
+        "--seconds",
+        "--against",
+    ),
     *("--scheduler", "--allow", "--help", "--version", "-h", "-x", "--csv", "--parquet", "--difference"),
 )
 FILES = (
