@@ -28,13 +28,15 @@ MAX_ROOT_BITS = 1 << 14
 """The most bits of n^p for which the fraction n^(p/r) is given to Coq exactly."""
 
 HEADER = """\
-(* A proof by Coq that {subject}, at every n = {unit} t from {first_n} on:
-   {parameters}.
+(* {subject}
+   at every n = {unit} t from {first_n} on. Written by separatrix prove --coq, for Coq to verify.
+
+   {parameters}
 
    The last theorem, separatrix_verdict, speaks of the network of section 1: attention on n tokens in real arithmetic,
    m random sign vectors, and the quotient of favourable and all choices of signs. All steps from there to the
-   thresholds and the final comparison of integers are proved below. The columns of a token are ordered: the spike's,
-   the one of c, those of the blocks; the spike is the first token. Neither order matters to P, which is not proved.
+   thresholds and the final comparison of integers are proved below. In this file, the columns of a token are those of
+   the spike, of c and of the blocks, in this order, and the spike is the first token: another order permutes the sums.
 
    Print Assumptions, at the end, lists what Coq takes for granted: the axioms of its real numbers (three of them
    classical or about functions), and for softmax the primitive integers of the processor, with which the interval
@@ -157,6 +159,7 @@ Lemma comparisons : (fun r => forallb (fun t =>
   (row blocks) = true.
 Proof. vm_compute. reflexivity. Qed.
 
+(** The arguments of probability: blocks, b, c, tau, score, a0, a1, neurons and t, as defined in section 1. *)
 Theorem separatrix_verdict : forall t : nat, ({first} <= Z.of_nat t)%Z ->
   {statement}.
 Proof.
@@ -313,7 +316,7 @@ class _Development:
     def _header(self) -> str:
         settings = {**self.parameters, **{name: value for name, value in self.mechanism.items() if name != "name"}}
         return HEADER.format(
-            subject=f"{self.mechanism['name']} on spike {SUBJECTS[self.verdict]}",
+            subject=f"{self.mechanism['name'].capitalize()} on spike {SUBJECTS[self.verdict]}",
             unit=self.unit,
             first_n=self.first_n,
             parameters=" ".join(f"{name}={value}" for name, value in sorted({**settings, "delta": self.delta}.items())),

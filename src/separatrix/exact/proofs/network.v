@@ -6,6 +6,7 @@ Open Scope R_scope.
 
 (** * 1. The network *)
 
+(** The sum of f(0), ..., f(n-1), and the number of list entries with a property. *)
 Fixpoint Sum (n : nat) (f : nat -> R) : R :=
   match n with O => 0 | S n' => Sum n' f + f n' end.
 
@@ -30,12 +31,15 @@ Fixpoint families (d m : nat) : list (list (list bool)) :=
 
 Section Network.
 
+(** k = d-2 blocks of t tokens each, n = k t; the score of a logit is what the mechanism weighs a key by. *)
 Variable k : nat.
 Variables b c tau : R.
 Variable score : R -> R.
 
+(** The unit of all amplitudes, sqrt(log n). *)
 Definition unit (t : nat) : R := sqrt (ln (INR (k * t))).
 
+(** The matrix A of tokens, whose spike is a: row i < n, columns 0 (spike), 1 (shared) and 2, ..., k+1 (blocks). *)
 Definition entry (t : nat) (a : R) (i column : nat) : R :=
   unit t * match column with
            | O => if (i =? 0)%nat then a else 0
@@ -45,17 +49,21 @@ Definition entry (t : nat) (a : R) (i column : nat) : R :=
 
 Definition row_sum (t : nat) (a : R) (i : nat) : R := Sum (S (S k)) (entry t a i).
 
+(** Row j of A times the matrix of ones times row i of A. *)
 Definition logit (t : nat) (a : R) (j i : nat) : R := row_sum t a j * row_sum t a i.
 
+(** The weight of key i for query j, and row j of the output of attention. *)
 Definition weight (t : nat) (a : R) (j i : nat) : R :=
   score (logit t a j i) / Sum (k * t) (fun i' => score (logit t a j i')).
 
 Definition output (t : nat) (a : R) (j column : nat) : R :=
   Sum (k * t) (fun i => weight t a j i * entry t a i column).
 
+(** The inner product of row j of the output with a sign vector. *)
 Definition activation (t : nat) (a : R) (y : list bool) (j : nat) : R :=
   Sum (S (S k)) (fun column => output t a j column * sign (nth column y false)).
 
+(** The network with the sign vectors ys. *)
 Definition network (t : nat) (a : R) (ys : list (list bool)) : R :=
   relu (Sum (k * t) (fun j =>
     relu (Sum (length ys) (fun i => relu (activation t a (nth i ys []) j - tau * unit t))))).
@@ -1105,6 +1113,7 @@ Definition good_partial (top bottom d p q : Z) : bool := ((top * d <? bottom * p
 
 (** * 8. Scores *)
 
+(** Linear attention is power 1. *)
 Definition softmax (temperature z : R) : R := exp (z / temperature).
 Definition power (beta : nat) (z : R) : R := z ^ beta.
 
