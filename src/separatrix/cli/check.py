@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli.options import AsJson
+from separatrix.cli.progress import announced
 from separatrix.cli.terminal import console, escape, print_json
 
 if TYPE_CHECKING:
     from separatrix.checker import Report
 
+COQ_ANNOUNCEMENT = "Coq verifies every step; about 20 seconds, or minutes if there are hundreds of steps"
 MAX_COQ_BYTES = 1 << 25
 """The header contains the certificate; the rest of a development is a few times as long."""
 
@@ -33,7 +35,11 @@ def check(
     """
     from separatrix.checker import check_file
 
-    report = check_development(file) if file.suffix == ".v" else check_file(file)
+    if file.suffix == ".v":
+        with announced("check", COQ_ANNOUNCEMENT, as_json):
+            report = check_development(file)
+    else:
+        report = check_file(file)
     if as_json:
         fields = ("holds", "verified", "failed", "statement")
         print_json({"file": str(file), **{name: getattr(report, name) for name in fields}})

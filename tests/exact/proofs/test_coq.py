@@ -84,6 +84,7 @@ def test_a_development_contains_its_certificate_and_no_axiom(name: str) -> None:
     ("change", "reason"),
     [
         ({"parameters": {"m": 4000}}, "24,000 bits"),
+        ({"parameters": {"d": 1006}}, "d up to 1,000"),
         ({"eventually": None}, "no verdict holds for ever"),
         ({"mechanism": {"name": "power", "beta": "2000"}}, "integer beta"),
     ],
@@ -144,6 +145,42 @@ def test_without_coq_the_command_says_how_to_install_it(tmp_path: Path, monkeypa
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "apt-get install --no-install-recommends coq libcoq-interval" in result.stderr
+
+
+def test_the_command_writes_the_development_of_its_certificate(tmp_path: Path) -> None:
+    coq, certificate = tmp_path / "proof.v", tmp_path / "proof.json"
+    words = (
+        "prove",
+        "spike",
+        "softmax",
+        "a1=0.8",
+        "--from",
+        "n=1000",
+        "--coq",
+        str(coq),
+        "--certificate",
+        str(certificate),
+    )
+    result = invoke(*words)
+    assert result.returncode == 0
+    assert coq.read_text() == coq_development(json.loads(certificate.read_text()))
+    shown = " ".join(result.stdout.split())
+    assert (
+        f"for the theorem that it is blind for ever from n = 40582980000 on; verify it with: separatrix check {coq}"
+        in (shown.replace("- ", "-"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [(("softmax", "--coq", "proof.txt"), ".v"), (("softmax,linear", "--coq", "proof.v"), "of one mechanism, not of 2")],
+)
+def test_other_files_and_several_mechanisms_are_refused(words: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
+    result = invoke("prove", "spike", *words, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert complaint in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 FOREIGN: dict[str, Callable[[str], str]] = {

@@ -24,6 +24,9 @@ MARK = "certificate: "
 MAX_BITS = 20_000
 """The most bits of the denominator 2^(d m): Coq computes powers of such numbers in binary arithmetic."""
 
+MAX_WIDTH = 1000
+"""The greatest d: a row of Pascal's triangle takes d^2/2 additions."""
+
 MAX_ROOT_BITS = 1 << 14
 """The most bits of n^p for which the fraction n^(p/r) is given to Coq exactly."""
 
@@ -270,6 +273,10 @@ class _Development:
         self.verdict: str = certificate["eventually"]["verdict"]
         self.first_n: int = certificate["eventually"]["from"]
         self.first = self.first_n // self.unit
+        if self.parameters["d"] > MAX_WIDTH:
+            raise EngineRefusal(
+                f"Coq verifies d up to {MAX_WIDTH:,} in reasonable time; take a smaller d, or use the certificate alone"
+            )
         bits = self.parameters["d"] * self.parameters["m"]
         if bits > MAX_BITS:
             raise EngineRefusal(
