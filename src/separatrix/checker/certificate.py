@@ -60,8 +60,8 @@ def read(document: object) -> Certificate:
         raise Malformed(f"format is not {FORMAT}")
     if type(body["version"]) is not int or body["version"] != VERSION:
         raise Malformed(f"version is not {VERSION}, the one this checker knows")
-    kernel = _kernel(body["mechanism"])
-    model, m = _model(word(body["construction"], "construction", PARAMETERS), body["parameters"])
+    kernel = read_kernel(body["mechanism"])
+    model, m = read_model(word(body["construction"], "construction", PARAMETERS), body["parameters"])
     delta = exact(body["delta"], "delta", MOST_DIGITS)
     if not 0 < delta < Fraction(1, 2):
         raise Malformed("delta does not lie between 0 and 1/2")
@@ -83,7 +83,8 @@ def read(document: object) -> Certificate:
     )
 
 
-def _kernel(value: object) -> Kernel:
+def read_kernel(value: object) -> Kernel:
+    """Return the kernel of a mechanism and its settings."""
     if not isinstance(value, dict) or "name" not in value:
         raise Malformed("mechanism is not an object with a name")
     name = word(value["name"], "mechanism name", MECHANISMS)
@@ -92,14 +93,14 @@ def _kernel(value: object) -> Kernel:
         return TaylorKernel(integer(settings["order"], "order", 1, 1000))
     if name == "softmax":
         temperature = exact(settings["temperature"], "temperature", MOST_DIGITS)
-        _require(temperature > 0, "temperature is not positive")
+        require(temperature > 0, "temperature is not positive")
         return SoftmaxKernel(temperature)
     beta = exact(settings["beta"], "beta", MOST_DIGITS) if name == "power" else Fraction(1)
-    _require(beta > 0, "beta is not positive")
+    require(beta > 0, "beta is not positive")
     return PowerKernel(beta)
 
 
-def _model(construction: str, value: object) -> tuple[SpikeModel, int]:
+def read_model(construction: str, value: object) -> tuple[SpikeModel, int]:
     """Return the construction at its parameters, and m."""
     parameters = fields(value, "parameters", PARAMETERS[construction])
     m = integer(parameters["m"], "m", 1)
@@ -107,26 +108,26 @@ def _model(construction: str, value: object) -> tuple[SpikeModel, int]:
         return _plain(parameters), m
     n, d = integer(parameters["n"], "n", 3), integer(parameters["d"], "d", 4, MOST_BLOCKS + 3)
     a0, a1, b, c, tau = _exact_parameters(parameters, "a0", "a1", "b", "c", "tau")
-    _require(n % (d - 2) == 0, "n is not a multiple of d-2")
-    _require(0 <= a0 < a1, "a0 and a1 are not 0 <= a0 < a1")
-    _require(b > 0, "b is not positive")
-    _require(c > 0, "c is not positive")
-    _require(tau > 0, "tau is not positive")
+    require(n % (d - 2) == 0, "n is not a multiple of d-2")
+    require(0 <= a0 < a1, "a0 and a1 are not 0 <= a0 < a1")
+    require(b > 0, "b is not positive")
+    require(c > 0, "c is not positive")
+    require(tau > 0, "tau is not positive")
     if construction == "spike":
         form = word(parameters["form"], "form", ("ones", "identity"))
         return constructions.spike(n, d, (a0, a1), b, c, tau, form), m
     (r_q,) = _exact_parameters(parameters, "r_Q")
-    _require(r_q > 0, "r_Q is not positive")
+    require(r_q > 0, "r_Q is not positive")
     return constructions.cross(n, d, (a0, a1), b, c, tau, r_q), m
 
 
 def _plain(parameters: dict[str, Any]) -> SpikeModel:
     n = integer(parameters["n"], "n", 3, MOST_BLOCKS + 1)
     peak, base, spread, tau = _exact_parameters(parameters, "peak", "base", "spread", "tau")
-    _require(peak > 0, "peak is not positive")
-    _require(spread == 0, "spread is not 0, and only equal scores have a closed form")
-    _require(base > 1, "base is not more than 1")
-    _require(tau > 0, "tau is not positive")
+    require(peak > 0, "peak is not positive")
+    require(spread == 0, "spread is not 0, and only equal scores have a closed form")
+    require(base > 1, "base is not more than 1")
+    require(tau > 0, "tau is not positive")
     return constructions.plain(n, peak, base, tau)
 
 
@@ -134,7 +135,8 @@ def _exact_parameters(parameters: dict[str, Any], *names: str) -> list[Fraction]
     return [exact(parameters[name], name, MOST_DIGITS) for name in names]
 
 
-def _require(holds: bool, fault: str) -> None:
+def require(holds: bool, fault: str) -> None:
+    """Raise Malformed unless a requirement holds."""
     if not holds:
         raise Malformed(fault)
 
@@ -149,7 +151,7 @@ def _spike_weights(value: object, model: SpikeModel) -> dict[tuple[int, str], tu
         row = word(body["row"], "the row of a spike weight", model.rows[label])
         low, high = (exact(end, "an end of an enclosure") for end in entries(body["enclosure"], "an enclosure", 2))
         weights[label, row] = (low, high)
-    _require(len(weights) == len(expected_keys), "spike_weights lists a row twice")
+    require(len(weights) == len(expected_keys), "spike_weights lists a row twice")
     return weights
 
 
@@ -165,8 +167,8 @@ def _thresholds(value: object, model: SpikeModel) -> dict[ThresholdKey, int]:
         )
         row = word(body["row"], "the row of a threshold", model.rows[label])
         key = (label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1))
-        _require(key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}")
-        _require(key not in thresholds, f"thresholds lists {describe_threshold(key)} twice")
+        require(key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}")
+        require(key not in thresholds, f"thresholds lists {describe_threshold(key)} twice")
         thresholds[key] = integer(body["least"], f"the least count of {describe_threshold(key)}", 0, model.blocks + 1)
     return thresholds
 

@@ -121,7 +121,7 @@ def _check_probabilities(certificate: Certificate, findings: Findings) -> Firing
         findings.note(value == getattr(computed, name), f"neuron {name}")
     for name, number in certificate.network.items():
         findings.note(_is_rounded(number, getattr(computed, name)), f"network {name}")
-    verdict = _verdict(computed.distinguish, computed.fire_d1, certificate.delta)
+    verdict = derive_verdict(computed.distinguish, computed.fire_d1, certificate.delta)
     findings.note(None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}")
     return computed
 
@@ -133,7 +133,8 @@ def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:
     return value == low if low == high else None
 
 
-def _verdict(distinguish: Enclosure, fire_d1: Enclosure, delta: Fraction) -> str | None:
+def derive_verdict(distinguish: Enclosure, fire_d1: Enclosure, delta: Fraction) -> str | None:
+    """Return the verdict that follows from enclosures, or None if they do not decide it."""
     # Each word has to hold at the end of the enclosure that is worst for it.
     low, high = distinguish
     if low >= 1 - delta:

@@ -35,7 +35,14 @@ class Malformed(Exception):
 
 def read_file(path: Path) -> object:
     """Return the JSON value in a file, or raise a UsageError that names the file."""
-    data = read_whole(path, MOST_BYTES, "a certificate")
+    try:
+        return parse_json(read_whole(path, MOST_BYTES, "a certificate"))
+    except Malformed as fault:
+        raise UsageError(f"{path} is no certificate: {fault}") from None
+
+
+def parse_json(data: bytes) -> object:
+    """Return the JSON value of UTF-8 text, or raise Malformed."""
     try:
         return json.loads(
             data.decode("utf-8"),
@@ -44,12 +51,10 @@ def read_file(path: Path) -> object:
             parse_float=_float,
             parse_constant=_constant,
         )
-    except Malformed as fault:
-        raise UsageError(f"{path} is no certificate: {fault}") from None
     except RecursionError:
-        raise UsageError(f"{path} is no certificate: it is nested too deeply") from None
+        raise Malformed("it is nested too deeply") from None
     except ValueError:
-        raise UsageError(f"{path} is no certificate: it is not JSON") from None
+        raise Malformed("it is not JSON") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

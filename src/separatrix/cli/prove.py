@@ -36,6 +36,9 @@ def prove(
     ] = None,
     delta: options.DeltaOption = "0.01",
     certificate: Annotated[Path | None, typer.Option(help="Write a certificate of the proof here.")] = None,
+    coq: Annotated[
+        Path | None, typer.Option(help="Write the proof here (.v) for Coq; separatrix check FILE.v runs it.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the result: .png, .svg, .pdf, .csv, .parquet or .json.")
     ] = None,
@@ -52,19 +55,21 @@ def prove(
     Examples:
       separatrix prove spike softmax,linear --from n=1000
       separatrix prove spike softmax a1=0.8 --certificate proof.json
+      separatrix prove spike softmax --coq proof.v
     """
-    from separatrix.core.files.writing import require_writable
+    from separatrix.core.files.writing import require_writable, write_whole
     from separatrix.core.parameters import UsageError, split_mechanisms
-    from separatrix.exact.proofs import certify_proof, prove_several
+    from separatrix.exact.proofs import certify_proof, coq_development, prove_several
     from separatrix.exact.proofs.request import parse_proof_request
     from separatrix.exact.verdicts import write_certificate
 
     construction, mechanisms, parameters = options.read_question(prove, construction, mechanisms, words)
     names = split_mechanisms(mechanisms) or [mechanisms]
-    if certificate is not None:
-        if len(names) > 1:
-            raise UsageError(f"a certificate is of one mechanism, not of {len(names)}; ask for each by itself")
-        require_writable(certificate)
+    for file, kind, endings in ((certificate, "certificate", ()), (coq, "Coq file", (".v",))):
+        if file is not None:
+            if len(names) > 1:
+                raise UsageError(f"a {kind} is of one mechanism, not of {len(names)}; ask for each by itself")
+            require_writable(file, endings)
     if out is not None:
         require_writable(out, ENDINGS)
     # Everything is parsed before anything is computed, so that errors appear at once.
@@ -79,17 +84,20 @@ def prove(
             proofs = (result,)
             if certificate is not None:
                 write_certificate(certificate, certify_proof(result))
+            if coq is not None:
+                write_whole(coq, coq_development(certify_proof(result)).encode())
     if out is not None:
         result.save(out)
-    show(result, as_json, lambda: _view(result, certificate), out)
+    show(result, as_json, lambda: _view(result, certificate, coq), out)
     if verdict is not None and not (len(proofs) == len(requests) and all(proof.is_proved for proof in proofs)):
         raise typer.Exit(1)
 
 
-def _view(result: Proof | Proofs, certificate: Path | None) -> None:
+def _view(result: Proof | Proofs, certificate: Path | None, coq: Path | None) -> None:
     """Print the statement for each mechanism, and what holds for all of them."""
     from separatrix.constructions.reference import defaults_sentence
     from separatrix.exact.proofs import OpenProof, Proof
+    from separatrix.exact.proofs.proof import PHRASES
 
     items = (result,) if isinstance(result, Proof) else result.proofs
     for item in items:
@@ -101,7 +109,11 @@ def _view(result: Proof | Proofs, certificate: Path | None) -> None:
     print_lines([*result.remarks, defaults_sentence(first.taken)])
     if certificate is not None:
         print_lines([f"certificate written; verify it with: separatrix check {certificate}"])
-    else:
+    if coq is not None:
+        assert isinstance(result, Proof)
+        theorem = f"that it {PHRASES[result.stretches[-1].word]} for ever from n = {_spell(result.eventually.start)} on"
+        print_lines([f"Coq file written, for the theorem {theorem}; verify it with: separatrix check {coq}"])
+    if certificate is None and coq is None:
         print_lines([HINT if isinstance(result, Proof) else f"{HINT}, for each mechanism by itself"])
 
 

@@ -1,7 +1,18 @@
 """Statements about every n, proved; docs/proofs.md has the lemma."""
 
 from separatrix.exact.proofs.certificate import certify_proof
+from separatrix.exact.proofs.coq import coq_development
 from separatrix.exact.proofs.proof import Eventually, Jump, Proof
 from separatrix.exact.proofs.request import OpenProof, Proofs, prove, prove_several
 
-__all__ = ["Eventually", "Jump", "OpenProof", "Proof", "Proofs", "certify_proof", "prove", "prove_several"]
+__all__ = [
+    "Eventually",
+    "Jump",
+    "OpenProof",
+    "Proof",
+    "Proofs",
+    "certify_proof",
+    "coq_development",
+    "prove",
+    "prove_several",
+]
