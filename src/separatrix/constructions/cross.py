@@ -34,6 +34,10 @@ class Cross(BlockConstruction):
         # All query rows are equal, so one stands for them all.
         return self._tokens(1, *self.group_matrix(label, dtype, spike))
 
+    def query_counts(self, label: Label) -> tuple[int, ...]:
+        """One query stands for all n."""
+        return (self.n,)
+
     def _tokens(self, queries: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
         query = matrix.new_full((queries, 1), float(self.r_Q) * self.unit)
         return Tokens(query, matrix.sum(-1, keepdim=True), matrix, matrix.sum(-1), counts)

@@ -41,6 +41,10 @@ class Spike(BlockConstruction):
     def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
         return self._tokens(*self.group_matrix(label, dtype, spike))
 
+    def query_counts(self, label: Label) -> tuple[int, ...]:
+        """Every token is a query too."""
+        return self.group_counts(label)
+
     def _tokens(self, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
         """Return the rows with Q and K such that X = Q Kᵀ: the row sums, or the rows themselves."""
         sums = matrix.sum(-1)

@@ -76,6 +76,11 @@ class Growth:
                 f"{row['mechanism']}: {describe_law(row)}; {row['reason']}. {row['remark']}".strip()
                 for row in self.rows
             ),
+            *(
+                f"{row['mechanism']}, proved {row['proved']['tag']}: {row['proved']['statement']}."
+                for row in self.rows
+                if row["proved"] is not None
+            ),
             *(f"{name}: {reason}." for name, reason in self.refused.items()),
             *dict.fromkeys(f"{row['engine']}: {row['evidence']}." for row in self.rows),
         ]
