@@ -48,6 +48,9 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "verdicts": DocumentKind(Verdicts.document_type(), "verdict", "verdicts on several mechanisms"),
     "check": DocumentKind(questions.Check, "check", "what the checker says of a certificate"),
     "readers": DocumentKind(Readers, "readers", "what better readers could do"),
+    "weights": DocumentKind(
+        "analysis.weights:Weights", "weights", "weight matrices of linear attention on the spike, side by side"
+    ),
     "map": DocumentKind("analysis.maps:Map", "map", "a quantity over two parameters"),
     "boundary": DocumentKind("analysis.maps:Boundary", "boundary", "where P passes a level"),
     "boundary_curve": DocumentKind(

@@ -254,7 +254,7 @@ def test_maps_of_accuracy_agree_with_readers(form: str, rows: str) -> None:
 
 
 def test_the_command_of_a_cell_and_the_page(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    words = "a1=0.5:1.5:2 n=1e3:1e6:2 --of accuracy:noise=0.5".split()
+    words = ["a1=0.5:1.5:2", "n=1e3:1e6:2", "--of", "accuracy:noise=0.5"]
     _, out, _ = run(capsys, "map", "spike", "linear", *words)
     text = " ".join(out.split())
     assert "separatrix readers spike linear a1=1.5 n=1000 d=102 m=12 a0=0.01 b=0.2 c=0.1 --noise 0.5" in text
