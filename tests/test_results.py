@@ -38,6 +38,7 @@ COMPUTED: dict[str, Callable[[], Result]] = {
     "scaling": lambda: sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=LENGTHS),
     "scalings": lambda: sx.scaling("spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="closed"),
     "readers": lambda: sx.readers("spike", "linear", BASE),
+    "weights": lambda: sx.weights("spike", "linear", BASE),
     "atlas": lambda: sx.atlas("softmax,linear", "spikes,duplication"),
     "bench": lambda: sx.bench("linear", lengths=[16, 32]),
     "choice": lambda: sx.choose(20_000, must="critical", mechanisms="softmax,elu,delta"),
@@ -65,7 +66,7 @@ WORDS = ("search", "ledger", "sweep")
 """What has no picture."""
 NAMES = (
     *("verdict", "sampled", "map", "two layers", "boundary", "no crossing", "curve", "scaling", "readers"),
-    *("verdicts", "many verdicts", "scalings", "atlas", "bench", "choice", *WORDS),
+    *("verdicts", "many verdicts", "scalings", "weights", "atlas", "bench", "choice", *WORDS),
 )
 
 

@@ -139,7 +139,7 @@ ANNOUNCED = tuple(
     f"{command}: "
     for command in (
         *("assess", "atlas", "bench", "boundary", "choose", "learn", "map", "readers", "report", "reproduce"),
-        *("scaling", "search", "sweep", "verdict"),
+        *("scaling", "search", "sweep", "verdict", "weights"),
     )
 )
 """How lines begin by which a long command says what it does and how far it is."""

@@ -40,7 +40,7 @@ THETAS = tuple(Fraction(digit, 10**power) for power in (1, 2, 3, 4) for digit in
 """Strengths of 11ᵀ among which the one with the best bound is chosen."""
 USUAL_THETA = Fraction(6, 100)
 """The strength if none has a bound."""
-BLOCK_SHARES = tuple(Fraction(share, 20) for share in range(1, 21))
+BLOCK_SHARES = tuple(Fraction(share, 20) for share in (1, 2, 3, 4, 5, 6, 8, 10, 13, 16))
 """Scores of the own block over those of all blocks among which the one with the largest P is chosen."""
 USUAL_SHARE = Fraction(1, 4)
 """The share for tokens wider than MAX_TRIED_WIDTH, where each P takes long."""
