@@ -31,7 +31,7 @@ def _options(function: Callable[..., Any]) -> set[str]:
 
 def test_the_functions_that_take_parameters_are_found() -> None:
     assert {each.__name__ for each in OPEN} == {
-        *("boundary", "learn", "map", "prove", "readers", "results", "scaling", "verdict")
+        *("boundary", "learn", "map", "prove", "readers", "results", "scaling", "verdict", "weights")
     }
 
 

@@ -40,6 +40,7 @@ COMPUTED: dict[str, Callable[[], Result]] = {
     "readers": lambda: sx.readers("spike", "linear", BASE),
     "proof": lambda: sx.prove("spike", "softmax", a1="0.8"),
     "proofs": lambda: sx.prove("spike", ["softmax", "linear", "gla"]),
+    "weights": lambda: sx.weights("spike", "linear", BASE),
     "atlas": lambda: sx.atlas("softmax,linear", "spikes,duplication"),
     "bench": lambda: sx.bench("linear", lengths=[16, 32]),
     "choice": lambda: sx.choose(20_000, must="critical", mechanisms="softmax,elu,delta"),
@@ -67,7 +68,7 @@ WORDS = ("search", "ledger", "sweep")
 """What has no picture."""
 NAMES = (
     *("verdict", "sampled", "map", "two layers", "boundary", "no crossing", "curve", "scaling", "readers"),
-    *("verdicts", "many verdicts", "scalings", "proof", "proofs", "atlas", "bench", "choice", *WORDS),
+    *("verdicts", "many verdicts", "scalings", "proof", "proofs", "weights", "atlas", "bench", "choice", *WORDS),
 )
 
 

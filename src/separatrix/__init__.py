@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from separatrix.analysis.maps import Boundary, BoundaryCurve, Map, boundary
     from separatrix.analysis.maps import map as map
     from separatrix.analysis.search import Search, search
+    from separatrix.analysis.weights import Weights, weights
     from separatrix.claims import Ledger, ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.core.parameters import Grid, SeparatrixError, UsageError
@@ -77,6 +78,7 @@ _HOME = {
     "UsageError": "separatrix.core.parameters",
     "Verdict": "separatrix.exact.verdicts",
     "Verdicts": "separatrix.exact.verdicts",
+    "Weights": "separatrix.analysis.weights",
     "assess": "separatrix.analysis.cards.assessment",
     "atlas": "separatrix.analysis.cards.atlas",
     "bench": "separatrix.analysis.costs.cost",
@@ -92,6 +94,7 @@ _HOME = {
     "search": "separatrix.analysis.search",
     "sweep": "separatrix.sweeps.sweep",
     "verdict": "separatrix.exact.verdicts",
+    "weights": "separatrix.analysis.weights",
 }
 
 
@@ -135,6 +138,7 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "UsageError",
     "Verdict",
     "Verdicts",
+    "Weights",
     "assess",
     "atlas",
     "bench",
@@ -151,4 +155,5 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "sweep",
     "testing",
     "verdict",
+    "weights",
 ]

@@ -51,6 +51,9 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "proof": DocumentKind(Proof, "prove", "a verdict for every n, proved, or the n at which it fails"),
     "proofs": DocumentKind(Proofs.document_type(), "prove", "verdicts for every n, for several mechanisms"),
     "readers": DocumentKind(Readers, "readers", "what better readers could do"),
+    "weights": DocumentKind(
+        "analysis.weights:Weights", "weights", "weight matrices of linear attention on the spike, side by side"
+    ),
     "map": DocumentKind("analysis.maps:Map", "map", "a quantity over two parameters"),
     "boundary": DocumentKind("analysis.maps:Boundary", "boundary", "where P passes a level"),
     "boundary_curve": DocumentKind(

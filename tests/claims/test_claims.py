@@ -38,14 +38,19 @@ from separatrix.claims import (
     theorem,
     units,
 )
+from separatrix.claims import readers as reader_claims
+from separatrix.claims import weights as weight_claims
 from separatrix.claims._base import Points
 from separatrix.cli.claim import print_ledger
 from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import sufficient_n
 from separatrix.exact.engines import certified
+from separatrix.exact.outputs.growth_laws import GrowthLaw, distance_laws, margin_law
 from separatrix.exact.reader import FourLayerNetwork
 from separatrix.exact.verdicts import Verdict, lost_from
+from separatrix.exact.verdicts.best_reader import ReaderLimit
+from separatrix.exact.weights import bounds, read_linear
 from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
 
 BY_NAME = {claim.name: claim for claim in CLAIMS if claim.section in "12345"}
@@ -161,6 +166,14 @@ SOFTMAX_IS_LINEAR = swap(Softmax, "log_ratio", Linear.log_ratio)
 SOFTMAX_TOO_FLAT = swap(Softmax, "log_ratio", shallower(Softmax.log_ratio, 0.9))
 COMFORTABLE = {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1"}
 
+RANK_ONE = bounds.rank_one_bound
+
+
+def tighten(law: GrowthLaw | None) -> GrowthLaw | None:
+    """The law with its lower bound as the upper one."""
+    return None if law is None else replace(law, bounds=(law.bounds[0], law.bounds[0]))
+
+
 BREAKS: dict[str, Patch] = {
     "tensor-trick": swap(units, "kronecker_block", lambda a1, a2, x, j0: KRONECKER(a1, a2, x.T, j0)),
     "softmax-unit": swap(Softmax, "__call__", Linear.__call__),
@@ -191,6 +204,19 @@ BREAKS: dict[str, Patch] = {
     "margin-linear": swap(Linear, "log_ratio", shallower(Linear.log_ratio, 1.01)),
     "noise": swap(Verdict, "auc", property(lambda self: 0.5 * (1 + math.erf(2 * self.outcome.margin)))),
     "number-formats": swap(margins, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}),
+    "margin-laws": swap(reader_claims, "margin_law", lambda c, m: tighten(margin_law(c, m))),
+    "best-reader": swap(ReaderLimit, "accuracy", property(lambda self: 0.9)),
+    "one-row-and-all-rows": swap(reader_claims, "distance_laws", lambda c, m: distance_laws(c, m)[::-1]),
+    "weights-exact": swap(weight_claims, "read_linear", lambda s, p: read_linear(s, replace(p, tau=p.tau * 2))),
+    "weights-rank-one": swap(weight_claims, "rank_one_bound", lambda p: replace(RANK_ONE(p), bound=Fraction(1, 2))),
+    "weights-with-n": swap(weight_claims, "weights_with_n", lambda p, theta: bounds.weights_with_n(p, 100 * theta)),
+    "weights-with-amplitude": swap(
+        weight_claims, "weights_with_amplitude", lambda p: bounds.robust_weights(p, Fraction(1, 4), Fraction(0))
+    ),
+    "weights-robust": swap(weight_claims, "robust_weights", lambda p, eta, b: bounds.robust_weights(p, eta, b / 100)),
+    "weights-signed": swap(weight_claims, "signed_weights", lambda p, total: bounds.signed_weights(p, total + 1)),
+    "weights-unnormalised": swap(weight_claims, "unnormalised_ratio", lambda p: p.row_sums[1] / p.row_sums[0]),
+    "weights-scaled": swap(Softmax, "ratio", Linear.ratio),
     "critical-degree": swap(Power, "log_ratio", Linear.log_ratio),
     "taylor-order": swap(Taylor, "log_ratio", of_softmax("log_ratio")),
     "plain-softmax-peak": swap(Softmax, "__call__", Linear.__call__),

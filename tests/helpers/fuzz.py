@@ -153,7 +153,7 @@ ANNOUNCED = tuple(
     f"{command}: "
     for command in (
         *("assess", "atlas", "bench", "boundary", "choose", "learn", "map", "prove", "readers", "report", "reproduce"),
-        *("scaling", "search", "sweep", "verdict"),
+        *("scaling", "search", "sweep", "verdict", "weights"),
     )
 )
 """How lines begin by which a long command says what it does and how far it is."""

@@ -188,7 +188,8 @@ def noisy_order(margin: float, sd: float) -> float:
 
 @claim("noise", "3.8", "ours")
 def noise() -> Finding:
-    """Under Gaussian noise of fixed size softmax keeps its AUC as n grows; linear falls to chance.
+    """Under Gaussian noise of fixed size on one reading of one row, softmax keeps its AUC as n grows; linear falls
+    to chance.
 
     AUC with Gaussian noise of sd 1/2 on the pre-activation.
     """

@@ -35,6 +35,7 @@ from separatrix.cli import (
     streams,
     sweep,
     verdict,
+    weights,
     worker,
 )
 from separatrix.core.errors import UsageError
@@ -44,6 +45,7 @@ GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
         verdict.verdict: "Probability that a mechanism tells D0 from D1, at one point.",
         prove.prove: "Prove a verdict for every n, or find the n at which it fails.",
         readers.readers: "Best threshold, best linear reader, best possible reader.",
+        weights.weights: "Whether other weights would save linear attention, and the price.",
         check.check: "Verify a certificate independently.",
         reproduce.reproduce: "Reproduce the paper: ledger of claims, figures, one report.",
         claim.claim: "Check one claim of the ledger and show the computed values.",

@@ -27,7 +27,11 @@ def map_(
     mechanisms: options.MechanismNames,
     words: options.AxisWords = None,
     of: Annotated[
-        str, typer.Option(help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin or bits.")
+        str,
+        typer.Option(
+            help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin, bits, or accuracy:noise=0.5: of "
+            "the best possible reader of one row under noise (with ,rows=all of all rows)."
+        ),
     ] = "distinguish",
     difference: Annotated[
         bool, typer.Option("--difference", help="Show the first of two mechanisms minus the second.")

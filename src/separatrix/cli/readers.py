@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from separatrix.exact.verdicts import Readers
+    from separatrix.exact.verdicts.best_reader import BestReader
 
 WORD_COLOURS = {
     "can": "green",
@@ -38,7 +40,10 @@ def readers(
     delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(help="Also compute the AUC with Gaussian noise of this sd on every output, in margin units."),
+        typer.Option(
+            help="Also compute AUCs, and the accuracy of the best possible reader, with Gaussian noise of this "
+            "sd on every output, in margin units."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
     as_json: options.AsJson = False,
@@ -48,7 +53,8 @@ def readers(
     Shows the fixed reader, the same reader with its best threshold, the best linear reader with its weights,
     and the number formats that lose the difference. `cannot` is proved, for the readers that are named; `can`
     comes with verified weights; `not with this reader` says nothing about other readers. The probe is the
-    neuron that margins are measured with: the one whose signs are all +.
+    neuron that margins are measured with: the one whose signs are all +. `best possible` is the
+    limit of every reader of one row, or of all rows, that knows the position of the special token.
 
     \b
     Examples:
@@ -81,7 +87,8 @@ def _view(result: Readers) -> None:
     for statement in result.statements:
         subject = escape(f"{statement.readers}; {statement.evidence}")
         out.print(f"[{WORD_COLOURS[statement.word]}]{statement.word}[/]: {subject}")
-    print_lines([result.sentence, defaults_sentence(result.fixed.taken)])
+    limit = "" if result.every_reader is None else result.every_reader.sentence
+    print_lines([result.sentence, limit, defaults_sentence(result.fixed.taken)])
 
 
 def _table(result: Readers) -> Table:
@@ -109,10 +116,26 @@ def _table(result: Readers) -> Table:
     if result.auc is not None:
         best, probe = _format_value(result.auc.best_linear), _format_value(result.auc.probe)
         rows[f"AUC at sd {_format_value(result.auc.noise)}"] = f"best linear reader {best}; probe {probe}"
+    if result.every_reader is not None:
+        rows |= dict(_limits(result.every_reader))
     rows["outputs differ, in ulps"] = _formats(result, "same")
     # The probe alone can be lost where the whole output is not: it is one number, rounded by itself.
     rows["probe, stored alone"] = _formats(result, "same_probe")
     return new_table(rows=rows.items())
+
+
+def _limits(best: BestReader) -> Iterator[tuple[str, str]]:
+    """Yield the limits of every reader of one row, and of every reader of all rows."""
+    limits = {"one row": best.one_row} | ({"all rows": best.all_rows} if best.all_rows.rows > 1 else {})
+    for name, limit in limits.items():
+        text = f"distance {for_people(limit.distance)}"
+        if limit.accuracy is not None and limit.total_variation is not None:
+            accuracy, variation = for_people(limit.accuracy), for_people(limit.total_variation, 4)
+            noise = _format_value(None if best.noise is None else float(best.noise))
+            text = f"accuracy {accuracy} at sd {noise} (total variation {variation}); {text}"
+        yield f"best possible, {name}", text
+        if limit.law is not None:
+            yield f"  as n grows, {name}", escape(limit.law.statement)
 
 
 def _format_value(value: float | None) -> str:

@@ -92,6 +92,9 @@ def _print_scaling(result: Scaling) -> None:
     if result.closed_form is not None:
         form = result.closed_form
         lines += [f"closed form {form.tag}: {form.formula}", f"  in the limit {form.limit}"]
+    if result.proved is not None:
+        proved = result.proved
+        lines += [f"proved {proved.tag}: {proved.statement}", f"  {proved.reason}"]
     print_lines(lines)
     lengths = ["n used"] if result.lengths_differ else []
     table = new_table(name, *lengths, result.quantity, "local slope")

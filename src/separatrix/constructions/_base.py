@@ -229,6 +229,10 @@ class Construction(Described, Parametrised, ABC):
         assert counts is not None
         return tuple(map(int, counts.tolist()))
 
+    def query_counts(self, label: Label) -> tuple[int, ...]:
+        """Return how many output rows each query of `token_groups` stands for."""
+        return (1,) * len(self.token_groups(label, torch.float64).queries)
+
     def group_signs(self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """For unit-vector values: draw the mean sign of each group, one column per sign vector."""
         raise NotImplementedError

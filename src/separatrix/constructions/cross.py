@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Presence, QueryRow, Tokens, amplitude
+from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens, amplitude
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
 from separatrix.core.tensors import Tensor
 
@@ -25,6 +25,10 @@ class Cross(BlockConstruction):
     example: ClassVar[dict[str, object]] = {**EXAMPLE, "r_Q": 1}
     has_certificates = True
     r_Q: Fraction = amplitude()
+
+    def query_counts(self, label: Label) -> tuple[int, ...]:
+        """One query stands for all n."""
+        return (self.n,)
 
     def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
         # All query rows are equal, so one stands for them all if tokens are counted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Exchangeable, Presence, QueryRow, Tokens
+from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
 from separatrix.core.parameters import choice
 from separatrix.core.tensors import Tensor
@@ -33,6 +33,10 @@ class Spike(BlockConstruction):
     def exchangeable(self) -> Exchangeable:
         """With X = I the columns of blocks are also coordinates of queries and keys."""
         return Exchangeable.TOKENS if self.form == "ones" else Exchangeable.COORDINATES
+
+    def query_counts(self, label: Label) -> tuple[int, ...]:
+        """Every token is a query too."""
+        return self.group_counts(label)
 
     def tokens(self, matrix: Tensor, spike: int, counts: Tensor | None = None) -> Tokens:
         """Return the rows with Q and K such that X = Q Kᵀ: the row sums, or the rows themselves."""

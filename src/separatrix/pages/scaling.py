@@ -49,6 +49,11 @@ def sentences(result: Scaling | Scalings) -> list[str]:
     return [
         *describe_fixed(answers[0].question.fixed, answers[0].question.taken),
         *(f"{mechanism}: {law}; {reason}. {remark}".strip() for mechanism, law, reason, remark in laws),
+        *(
+            f"{answer.question.label}, proved {answer.proved.tag}: {answer.proved.statement}."
+            for answer in answers
+            if answer.proved is not None
+        ),
         *(f"{row.mechanism}: {row.reason}." for row in refused),
         *dict.fromkeys(f"{answer.engine}: {answer.evidence}." for answer in answers),
     ]

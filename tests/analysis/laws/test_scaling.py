@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from separatrix.core.parameters import UsageError
 from separatrix.exact.engines import EngineRefusal, dense, solve
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.pages.plots import suffixes
+from separatrix.pages.scaling import sentences
 
 REST = {name: value for name, value in BASE.items() if name != "n"}
 LONG = "1e3:1e9:7:log"
@@ -321,6 +323,44 @@ def test_json_of_one_law() -> None:
     assert shown["interval"][0] <= -1 <= shown["interval"][1]
     assert len(shown["values"]) == 7
     assert shown["closed_form"]["tag"] == "[ours]"
+    assert shown["proved"]["statement"] == "for every n >= 1000: 5.965762 <= n margin <= 5.989667"
+    assert (shown["proved"]["exponent"], shown["proved"]["from"]) == ("-1", 1000)
+    for value in shown["values"]:
+        assert shown["proved"]["low"] <= value["n"] * value["margin"] * (1 + 1e-15)
+        assert value["n"] * value["margin"] * (1 - 1e-15) <= shown["proved"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "changes", "statement"),
+    [
+        ("softmax", {}, "for every n >= 1000: 1.195236 <= margin <= 1.2"),
+        ("softmax", {"a1": "0.5"}, "for every n >= 1000: 0.4920395 <= n^0.6 margin <= 0.5"),
+        ("power:beta=2", {}, "for every n >= 1000: 29.28619 <= n margin <= 29.98933"),
+        ("taylor:order=2", {}, None),
+        ("elu", {}, ""),
+    ],
+)
+def test_bounds_for_every_n_stand_next_to_the_fit(
+    mechanism: str, changes: dict[str, str], statement: str | None
+) -> None:
+    engine = {"engine": "grouped"} if mechanism == "elu" else {}
+    found = sx.scaling("spike", mechanism, {"n": LONG, **REST, **changes}, **engine)
+    if statement == "":
+        assert found.proved is None
+        return
+    assert found.proved is not None
+    low, high = found.proved.bounds
+    for value in found.values:
+        scaled = Fraction(value.y) * Fraction(float(value.x) ** -float(found.proved.exponent))
+        assert float(low) * (1 - 1e-9) <= scaled <= float(high) * (1 + 1e-9)
+    assert statement is None or found.proved.statement == statement
+    page = sentences(found)
+    assert any(found.proved.statement in sentence for sentence in page)
+
+
+def test_other_quantities_and_axes_have_no_proved_bounds() -> None:
+    assert sx.scaling("spike", "linear", {"n": LONG, **REST}, of="bits").proved is None
+    assert sx.scaling("spike", "linear", {"n": 1000, **REST, "a1": "1:2:3"}).proved is None
 
 
 @pytest.mark.parametrize(

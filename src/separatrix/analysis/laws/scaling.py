@@ -33,6 +33,7 @@ from separatrix.core.parameters import UsageError, all_parameters, require_known
 from separatrix.core.parameters.ranges import Axis, Number, read_counted, split_axes
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
+from separatrix.exact.outputs.growth_laws import GrowthLaw, margin_law
 from separatrix.exact.verdicts.question import Question
 from separatrix.exact.verdicts.question import question as build_question
 from separatrix.mechanisms import examples
@@ -146,7 +147,15 @@ def fit_scaling(
 ) -> Scaling:
     """Return the scaling of positive values, with their law and closed form."""
     law, closed_form = fit_law(values, confidence), find_closed_form(question, name, of, values[0].x)
-    return Scaling(question, name, of, tuple(values), law, closed_form, remark)
+    proved = find_proved_law(question, name, of, min(value.x for value in values))
+    return Scaling(question, name, of, tuple(values), law, closed_form, remark, proved)
+
+
+def find_proved_law(question: Question, name: str, of: str, start: Number) -> GrowthLaw | None:
+    """Return bounds of the quantity for every n from `start` on, if some are proved."""
+    if name != "n" or of != "margin":
+        return None
+    return margin_law(question.point({name: start}), question.mechanism({name: start}))
 
 
 def fit_law(values: Sequence[Value], confidence: float = 0.95) -> Law:

@@ -15,6 +15,7 @@ from separatrix.core.documents import Document, Hidden, Inlined, shown, shown_as
 from separatrix.core.numbers import parse_integer
 from separatrix.core.parameters.ranges import Number, split_axes
 from separatrix.core.result import Result, Row
+from separatrix.exact.outputs.growth_laws import GrowthLaw
 from separatrix.exact.verdicts.question import Question
 
 MAX_NAMED = 4
@@ -36,6 +37,8 @@ class Scaling(Result):
     """The growth by a formula, if one is known."""
     remark: str
     """Values that were left out or rounded, and why; empty if none was."""
+    proved: GrowthLaw | None = None
+    """Bounds that are proved for every n from the first value on, if some are; a fit proves nothing."""
 
     @shown
     def engine(self) -> str:

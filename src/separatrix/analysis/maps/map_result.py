@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from separatrix.analysis.maps.formulas import BoundaryFormula
+from separatrix.analysis.maps.quantities import quantity_label
 from separatrix.constructions.lengths import nearest_lengths
 from separatrix.core.documents import Document, Hidden, register_json, shown, shown_as
 from separatrix.core.numbers import format_exact, parse_integer
@@ -31,16 +32,6 @@ Part = tuple[int | slice, int | slice]
 ALL = slice(None)
 FormulaOnPlane = tuple[BoundaryFormula, Array]
 """A formula, and its values over the plane, whose zeros are the boundary."""
-
-QUANTITIES = {
-    "distinguish": "P(tells apart)",
-    "fire_d0": "P(fires on D0)",
-    "fire_d1": "P(fires on D1)",
-    "margin": "margin",
-    "bits": "bits",
-}
-"""The quantities of maps, with their names in pictures."""
-PROBABILITIES = ("distinguish", "fire_d0", "fire_d1")
 
 
 @dataclass(frozen=True)
@@ -265,7 +256,7 @@ class Map(Result):
             for axis in (self.x, self.y)
             for start, stop in [axis.floats[[0, -1]]]
         )
-        return f"{QUANTITIES[self.quantity]} on {self.construction}, {axes}: {names}"
+        return f"{quantity_label(self.quantity)} on {self.construction}, {axes}: {names}"
 
     def rows(self) -> list[Row]:
         """One row for each mechanism and cell."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from separatrix.analysis.maps.formulas import find_formula
-from separatrix.analysis.maps.map_result import QUANTITIES, FormulaOnPlane, Layer, Map, PlaneGrid
+from separatrix.analysis.maps.map_result import FormulaOnPlane, Layer, Map, PlaneGrid
+from separatrix.analysis.maps.quantities import FLOAT_EVIDENCE, QUANTITIES, Accuracy, parse_quantity
 from separatrix.constructions import Construction, ExactConstruction
-from separatrix.core.parameters import UsageError, all_parameters, listed_mechanisms, require_known
+from separatrix.core.parameters import UsageError, all_parameters, listed_mechanisms
 from separatrix.core.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, closed, engine_named
 from separatrix.exact.verdicts.question import Question
@@ -61,7 +64,8 @@ def map(
     - `mechanism`: as for `verdict`; one layer for each of several, `"softmax,linear"` or a list.
     - `parameters`, `named`: two of them as an axis: `"start:stop:count"`, `"start:stop:count:log"`, a list or
       a NumPy array; missing ones are taken from the construction's reference point.
-    - `of`: the quantity, such as `"distinguish"`, `"margin"` or `"bits"`.
+    - `of`: the quantity, such as `"distinguish"`, `"margin"` or `"bits"`, or `"accuracy:noise=0.5"`: the
+      accuracy of the best possible reader of one row (with `rows=all`, of all rows) under Gaussian noise.
     - `difference`: show two mechanisms as one layer, the first minus the second.
     - `tell`: called with the progress of slow layers.
 
@@ -71,7 +75,9 @@ def map(
     [[0.0, 0.597, 0.992], [0.0, 0.0, 0.89]]
     """
     mechanisms = listed_mechanisms(mechanism)
-    require_known("quantity", of, QUANTITIES)
+    quantity = parse_quantity(of)
+    if isinstance(quantity, Accuracy) and engine != "auto":
+        raise UsageError(f"{of} is a distance of outputs, for which no engine draws signs; leave out engine={engine}")
     engine_named(engine).refuse_unused(sampling)
     sampling = sampling or Sampling()
     if not mechanisms:
@@ -85,8 +91,9 @@ def map(
     questions = tuple(build_question(construction, mechanism, constants, axes) for mechanism in mechanisms)
     x, y = _read_axes(questions, axes)
     grid = PlaneGrid.build(questions[0], x, y)
-    layers = tuple(_compute_layer(question, grid, of, engine, sampling, tell) for question in questions)
-    return Map(of, questions, grid, layers, engine, sampling, difference)
+    layers = tuple(_compute_layer(question, grid, quantity, engine, sampling, tell) for question in questions)
+    name = quantity if isinstance(quantity, str) else quantity.text
+    return Map(name, questions, grid, layers, engine, sampling, difference)
 
 
 def _count(number: int) -> str:
@@ -115,14 +122,21 @@ def _read_axes(questions: Sequence[Question], texts: Mapping[str, str]) -> tuple
     return x, y
 
 
-def _compute_layer(question: Question, grid: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell) -> Layer:
+def _compute_layer(
+    question: Question, grid: PlaneGrid, of: str | Accuracy, engine: str, sampling: Sampling, tell: Tell
+) -> Layer:
     """Return one layer, by the closed form for whole grids if there is one, else cell by cell."""
+    if isinstance(of, Accuracy):
+        with suppress(EngineRefusal):
+            return _evaluate_accuracy_grids(question, grid, of)
+        return _evaluate_cells(question, grid, partial(_read_accuracy, of), tell)
     formula = _evaluate_formula(question, grid) if of == "distinguish" else None
     allows_grids = ENGINES[engine].covers("closed") and not sampling.in_format
     if allows_grids and not issubclass(question.kind, ExactConstruction):
         with suppress(EngineRefusal):
             return replace(_evaluate_grids(question, grid, of, sampling), formula=formula)
-    return replace(_evaluate_cells(question, grid, of, engine, sampling, tell), formula=formula)
+    layer = _evaluate_cells(question, grid, partial(_read_outcome, of, engine, sampling), tell)
+    return replace(layer, formula=formula)
 
 
 def _evaluate_formula(question: Question, grid: PlaneGrid) -> FormulaOnPlane | None:
@@ -149,49 +163,93 @@ def _evaluate_grids(question: Question, grid: PlaneGrid, of: str, sampling: Samp
     return Layer(question.label, values, ends, ends, "closed", evidence, remark, margin)
 
 
-def _evaluate_cells(question: Question, grid: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell) -> Layer:
-    """Solve every cell by itself; `tell` receives an estimate of the time after the first three cells."""
+def _evaluate_accuracy_grids(question: Question, grid: PlaneGrid, of: Accuracy) -> Layer:
+    """Evaluate the accuracy on the whole plane at once, or row by row."""
+    values = np.empty(grid.shape)
+    for part, own_parameters, subgrid in grid.grids(question):
+        accuracy = of.on_grid(question.kind, question.mechanism(own_parameters), subgrid)
+        values[part] = accuracy.reshape(values[part].shape)
+    return Layer(question.label, values, values, values, "closed", FLOAT_EVIDENCE, "")
+
+
+@dataclass(frozen=True)
+class CellValue:
+    """The value of one cell, with its interval if it has one."""
+
+    value: float
+    engine: str
+    evidence: str
+    """The evidence, which does not depend on the cell."""
+    low: float = math.nan
+    high: float = math.nan
+    margin: float = math.nan
+    remark: str = ""
+    """A remark that the layer adds to its evidence once."""
+
+
+def _read_outcome(of: str, engine: str, sampling: Sampling, point: Construction, mechanism: Mechanism) -> CellValue:
+    """Read a quantity of the outcome of a cell."""
+    outcome = _solve(point, mechanism, engine, sampling)
+    draws = ENGINES[outcome.engine].draws
+    remark = "" if draws else ENGINES[outcome.engine].describe_unused(sampling)
+    if of != "distinguish" and draws:
+        remark = f"; the interval is that of P(tells apart), {QUANTITIES[of]} has none"
+    low, high = outcome.interval if of == "distinguish" else (math.nan, math.nan)
+    value = float(getattr(outcome, of))
+    return CellValue(value, outcome.engine, outcome.evidence, low, high, outcome.margin, remark)
+
+
+def _read_accuracy(of: Accuracy, point: Construction, mechanism: Mechanism) -> CellValue:
+    """Read the accuracy of the best possible reader at a cell."""
+    value, limits = of.at(point, mechanism)
+    return CellValue(value, "outputs", limits.evidence, value, value)
+
+
+def _evaluate_cells(
+    question: Question, grid: PlaneGrid, read: Callable[[Construction, Mechanism], CellValue], tell: Tell
+) -> Layer:
+    """Read every cell by itself; `tell` receives an estimate of the time after the first three cells."""
     values, low, high, margin = (np.full(grid.shape, np.nan) for _ in range(4))
-    outcomes: Counter[tuple[str, str]] = Counter()
+    results: Counter[tuple[str, str]] = Counter()
+    remarks: dict[str, str] = {}
     refusals: list[EngineRefusal] = []
 
-    def solve_cell(cell: tuple[int, int]) -> None:
+    def read_cell(cell: tuple[int, int]) -> None:
         parameters = grid.at(cell)
         try:
-            outcome = _solve(question.point(parameters), question.mechanism(parameters), engine, sampling)
+            result = read(question.point(parameters), question.mechanism(parameters))
         except EngineRefusal as refusal:
             refusals.append(refusal)
             return
-        outcomes[outcome.engine, outcome.evidence] += 1
-        values[cell], margin[cell] = getattr(outcome, of), outcome.margin
-        if of == "distinguish":
-            low[cell], high[cell] = outcome.interval
+        results[result.engine, result.evidence] += 1
+        remarks[result.engine] = result.remark
+        values[cell], low[cell], high[cell], margin[cell] = result.value, result.low, result.high, result.margin
 
     rows, columns = grid.shape
     # Both corners and the middle: cells at one end of an axis alone may be much faster than the others.
     first = list(dict.fromkeys([(0, 0), (rows // 2, columns // 2), (rows - 1, columns - 1)]))
     cells = chain(first, (cell for cell in np.ndindex(rows, columns) if cell not in first))
-    solve_cell(first[0])  # imports and caches: their time would spoil the estimate
-    outcomes.clear()
+    read_cell(first[0])  # imports and caches: their time would spoil the estimate
+    results.clear()
     refusals.clear()
     start, seconds = time.perf_counter(), 0.0
     for cell_count, cell in enumerate(cells, 1):
-        solve_cell(cell)
+        read_cell(cell)
         if cell_count == len(first):
             seconds = (time.perf_counter() - start) / cell_count * rows * columns
-        if cell_count >= len(first) and outcomes:
+        if cell_count >= len(first) and results:
             tell(Step(question.label, cell_count, rows * columns, seconds))
-    if not outcomes:
+    if not results:
         raise refusals[0]
-    (name, evidence), _ = outcomes.most_common(1)[0]
-    evidence = evidence if len(outcomes) == 1 else f"for most cells {name}: {evidence}"
-    if not any(ENGINES[engine_name].draws for engine_name, _ in outcomes):
-        evidence = f"{evidence}{ENGINES[name].describe_unused(sampling)}"
-    if of != "distinguish" and ENGINES[name].draws:
-        evidence = f"{evidence}; the interval is that of P(tells apart), {QUANTITIES[of]} has none"
-    engines = ", ".join(dict.fromkeys(engine_name for engine_name, _ in outcomes))
+    (name, evidence), _ = results.most_common(1)[0]
+    evidence = evidence if len(results) == 1 else f"for most cells {name}: {evidence}"
+    engines = list(dict.fromkeys(engine_name for engine_name, _ in results))
+    has_draws = any(engine_name in ENGINES and ENGINES[engine_name].draws for engine_name in engines)
+    # Without draws in the most frequent engine, a remark on unused options would be wrong if another one draws.
+    is_remark_true = ENGINES[name].draws if name in ENGINES and has_draws else True
+    evidence = f"{evidence}{remarks[name]}" if is_remark_true else evidence
     remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""
-    return Layer(question.label, values, low, high, engines, evidence, remark, margin)
+    return Layer(question.label, values, low, high, ", ".join(engines), evidence, remark, margin)
 
 
 def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling) -> Outcome:

@@ -31,6 +31,16 @@ class Feature:
         return str(self.first) if self.copies == 1 else f"{self.first}-{self.first + self.copies - 1}"
 
 
+@dataclass(frozen=True)
+class RowDifference:
+    """The squared distance of D0 and D1 in rows with equal differences, in squared units of the margin."""
+
+    rows: int
+    """The number of these rows."""
+    square: Fraction
+    """Its nearest number where it is a ball."""
+
+
 class Outputs(ABC):
     """The distinct output rows of D0 and D1, in units of the margin; row k of both is the same query."""
 
@@ -69,6 +79,11 @@ class Outputs(ABC):
     @abstractmethod
     def differences(self) -> Array:
         """Rows of D1 minus rows of D0, as precisely as they are known; empty if their numbers differ."""
+
+    @property
+    @abstractmethod
+    def row_differences(self) -> tuple[RowDifference, ...]:
+        """The differences of D1's rows from D0's rows for the same queries; empty if their numbers differ."""
 
     @abstractmethod
     def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:

@@ -11,7 +11,7 @@ import numpy as np
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.exact.outputs._base import Array, Ends, Feature, Outputs
+from separatrix.exact.outputs._base import Array, Ends, Feature, Outputs, RowDifference
 from separatrix.exact.outputs.attention import TokenBatch
 from separatrix.exact.outputs.tokens import by_counts, counted_tokens, literal_tokens, place_matters
 from separatrix.mechanisms import Causality, Mechanism
@@ -44,6 +44,7 @@ class FloatOutputs(Outputs):
             raise EngineRefusal(
                 f"{mechanism.spelled} cannot handle these tokens: its scores overflow or divide by zero"
             )
+        self._query_counts = construction.query_counts(0) if self.grouped else ()
         source = "distinct tokens with counts" if self.grouped else "all tokens"
         depends = place_matters(construction, mechanism)
         position = f" with the special one at {place}, the worst position tried" if depends else ""
@@ -65,6 +66,12 @@ class FloatOutputs(Outputs):
         if self.counts[0] != self.counts[1]:
             return np.empty((0, len(self.features)))
         return (self.rows[1] - self.rows[0]) * self._roots
+
+    @cached_property
+    def row_differences(self) -> tuple[RowDifference, ...]:
+        squares = (self.differences**2).sum(axis=1)
+        counts = self._query_counts if self.grouped else (1,) * len(squares)
+        return tuple(RowDifference(rows, Fraction(float(x))) for rows, x in zip(counts, squares, strict=False))
 
     @property
     def _roots(self) -> Array:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 from flint import arb, ctx, fmpq
@@ -14,8 +15,8 @@ from separatrix.constructions import BlockModel, Construction, Description, Exac
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.logforms import Flint, rational
 from separatrix.core.tensors import torch
-from separatrix.exact.outputs._base import Array, Ends, Feature, Outputs
-from separatrix.exact.outputs.kernels import block_scores, kernel_rows, rational_model, rows_of
+from separatrix.exact.outputs._base import Array, Ends, Feature, Outputs, RowDifference
+from separatrix.exact.outputs.kernels import LogitRow, block_scores, kernel_rows, rational_model, rows_of
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
 
 TWINS = {"identity-features": "linear", "relu-features": "linear", "based": "taylor:order=2"}
@@ -42,11 +43,12 @@ class ProvedOutputs(Outputs):
         raw: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
         has_equal_rows: bool,
         counts: tuple[int, int],
+        differences: tuple[RowDifference, ...],
     ) -> None:
         self.precision = precision(construction)
         self.features, self.probe_weights = features, probe_weights
         self.rows, self.raw, self.counts = rows, raw, counts
-        self._has_equal_rows = has_equal_rows
+        self._has_equal_rows, self._row_differences = has_equal_rows, differences
         with ctx.workprec(self.precision):
             self._unit = fmpq(1) if construction.unit == 1 else arb(construction.n).log().sqrt()
             self.unit = ends(self._unit)
@@ -54,6 +56,10 @@ class ProvedOutputs(Outputs):
     @property
     def has_equal_rows(self) -> bool:
         return self._has_equal_rows
+
+    @property
+    def row_differences(self) -> tuple[RowDifference, ...]:
+        return self._row_differences
 
     @property
     def differ(self) -> bool:
@@ -172,7 +178,40 @@ def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> 
     label_rows_lists = list(rows[0].values()), list(rows[1].values())
     features = tuple(Feature(place) for place in range(1, construction.signs + 1))
     all_plus, counts = (Fraction(1),) * len(features), (row_counts[0].total(), row_counts[1].total())
-    return ProvedOutputs(construction, features, all_plus, label_rows_lists, label_rows_lists, are_equal, counts)
+    differences = _description_differences(construction, rows)
+    return ProvedOutputs(
+        construction, features, all_plus, label_rows_lists, label_rows_lists, are_equal, counts, differences
+    )
+
+
+def _description_differences(
+    construction: ExactConstruction, outputs: Sequence[Mapping[LogitRow, tuple[Flint, ...]]]
+) -> tuple[RowDifference, ...]:
+    """Return the squared distance for every query; nothing if the numbers of queries differ."""
+    queries = [description.queries for description in construction.descriptions]
+    if len(queries[0]) != len(queries[1]):
+        return ()
+    pairs = Counter(
+        tuple(
+            rows_of(Description((query,), description.groups))[0]
+            for query, description in zip(pair, construction.descriptions, strict=True)
+        )
+        for pair in zip(*queries, strict=True)
+    )
+    return tuple(
+        RowDifference(rows, Fraction(0) if d0 == d1 else _square(outputs[0][d0], outputs[1][d1], repeat(1)))
+        for (d0, d1), rows in pairs.items()
+    )
+
+
+def _square(d0: tuple[Flint, ...], d1: tuple[Flint, ...], copies: Iterable[int | fmpq]) -> Fraction:
+    """Return the squared distance of two rows whose features occur so many times."""
+    total: Flint = fmpq(0)
+    for x, y, number in zip(d0, d1, copies, strict=False):
+        # A power of a ball that contains 0 would not be finite.
+        total = total + number * ((y - x) * (y - x))
+    low, high = ends(total)
+    return max((low + high) / 2, Fraction(0))
 
 
 def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockModel) -> ProvedOutputs:
@@ -195,7 +234,22 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
         first += copies
     are_equal = model.rows[0] == model.rows[1] and model.amplitudes.a[0] == model.amplitudes.a[1]
     probe = (Fraction(1),) * 4 if last else (Fraction(1), Fraction(0))
-    return ProvedOutputs(construction, tuple(features), probe, (rows[0], rows[1]), (raw[0], raw[1]), are_equal, (n, n))
+    # A row differs alike in all blocks that are neither its own nor the spike's.
+    multiplicities = (*((1,) if last else ()), 1, 1, model.blocks - 1, *((1,) if last else ()))
+    kind_names = [row.name for row in model.rows[0] if _exists(row, model)]
+    differences = tuple(
+        RowDifference(_row_count(construction, model, name), _square(d0, d1, multiplicities))
+        for name, d0, d1 in zip(kind_names, *raw, strict=True)
+    )
+    all_rows = (rows[0], rows[1]), (raw[0], raw[1])
+    return ProvedOutputs(construction, tuple(features), probe, *all_rows, are_equal, (n, n), differences)
+
+
+def _row_count(construction: Construction, model: BlockModel, name: str) -> int:
+    """Return the number of output rows of a kind."""
+    n, size = construction.n, int(model.size)
+    counts = {"spike": 1, "rest": n - 1, "mate": size - 1, "other": n - size}
+    return counts[name] if name in counts else sum(construction.query_counts(0))
 
 
 def _exists(row: QueryRow, model: BlockModel) -> bool:

@@ -19,6 +19,7 @@ from separatrix.exact.engines import EngineRefusal, Sampling
 from separatrix.exact.outputs._base import Feature, Outputs
 from separatrix.exact.outputs.floats import by_definition
 from separatrix.exact.outputs.strongest import strongest_outputs
+from separatrix.exact.verdicts.best_reader import BestReader, best_reader
 from separatrix.exact.verdicts.best_threshold import TunedThreshold, best_threshold
 from separatrix.exact.verdicts.linear_reader import Witness, best_witness
 from separatrix.exact.verdicts.rounded_outputs import StoredOutputs, store_outputs
@@ -141,6 +142,9 @@ class Readers(Result):
     outputs: Hidden[Outputs]
     formats: dict[str, StoredOutputs]
     """The difference that is left in each number format."""
+    every_reader: BestReader | None
+    """The limits of every reader of one row, and of all rows, under noise; null if D0 and D1 have different
+    numbers of rows."""
 
     @shown
     def construction(self) -> Construction:
@@ -301,7 +305,8 @@ def readers(
     **Arguments:**
 
     - `construction`, `mechanism`, `parameters`, `named`, `delta`, `sampling`: as for `verdict`.
-    - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on every feature that is read.
+    - `noise_sd`: adds the AUC of both readers, and the accuracy of the best possible reader of one row and of
+      all rows, under Gaussian noise of this standard deviation on every feature that is read.
     - `progress`: called with a description of each step.
 
     >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
@@ -334,7 +339,8 @@ def try_other_readers(
         threshold = None
     progress("verifying the linear reader by the definition")
     linear = None if witness is None else _verify(construction, mechanism, witness, worst, place)
-    return Readers(fixed, threshold, linear, worst, store_outputs(worst))
+    limits = best_reader(construction, mechanism, worst, fixed.noise)
+    return Readers(fixed, threshold, linear, worst, store_outputs(worst), limits)
 
 
 def _verify(

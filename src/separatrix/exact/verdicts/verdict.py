@@ -19,6 +19,7 @@ from separatrix.core.result import Result, Row
 from separatrix.core.tensors import torch
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, engine_named, solve
 from separatrix.exact.outputs.strongest import strongest_outputs
+from separatrix.exact.verdicts.best_reader import parse_noise
 from separatrix.exact.verdicts.lost_formats import LARGEST, lost_from
 from separatrix.exact.verdicts.theorem import theorem_coverage
 from separatrix.exact.verdicts.words import Word, word_for
@@ -230,9 +231,7 @@ def parse_request(
     """Parse a request, or raise a UsageError."""
     kind = construction_named(construction)
     tolerance = parse_delta(delta)
-    noise = None if noise_sd is None else parse_exact(noise_sd, "noise")
-    if noise is not None and not Fraction(1, 10**9) <= noise <= 10**9:
-        raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
+    noise = None if noise_sd is None else parse_noise(noise_sd)
     engine_named(engine)
     point, taken = read_completed(kind, parameters)
     return VerdictRequest(point, mechanism_from(mechanism), engine, tolerance, noise, taken)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Layer, Map
+from separatrix.analysis.maps import PROBABILITIES, Accuracy, Layer, Map, parse_quantity, quantity_label
 from separatrix.core.numbers.spelling import for_people
 from separatrix.exact.engines import Sampling
 from separatrix.pages.commands import spell_value
@@ -16,13 +16,17 @@ READER_NOTE = (
     "P is the probability over the random signs of this reader, at its threshold; another reader may tell "
     "more or less apart."
 )
+ACCURACY_NOTE = (
+    "The accuracy is that of the best possible reader of these rows, which knows everything but the label; 1/2 is "
+    "a guess. What holds for one row does not hold for all rows together."
+)
 MIN_DISTINGUISHES, MAX_BLIND = 0.99, 0.01
 """The probabilities from which on a mechanism distinguishes, and up to which it is blind."""
 
 
 def title(result: Map) -> str:
     """Return the quantity and the construction."""
-    return f"{QUANTITIES[result.quantity]} on {result.construction}"
+    return f"{quantity_label(result.quantity)} on {result.construction}"
 
 
 def describe(result: Map) -> str:
@@ -58,7 +62,9 @@ def _ranges(result: Map) -> list[str]:
         if values.size:
             low, high = for_people(float(values.min()), 3), for_people(float(values.max()), 3)
             span = low if low == high else f"{low} to {high}"
-            needs = f"needs {span} bits" if result.quantity == "bits" else f"has {QUANTITIES[result.quantity]} {span}"
+            needs = (
+                f"needs {span} bits" if result.quantity == "bits" else f"has {quantity_label(result.quantity)} {span}"
+            )
             parts.append(f"{layer.mechanism} {needs}")
     return parts
 
@@ -144,7 +150,10 @@ def command(result: Map, layer: int, cell: tuple[int, int]) -> str:
     values = {**point, **{name: value for name, value in result.question.fixed.items() if name not in point}}
     words = [f"{name}={spell_value(value)}" for name, value in values.items() if not question.is_own(name)]
     options = [f"--{name} {value}" for name, value in sampling_options(result)]
-    return " ".join(["separatrix verdict", result.construction, mechanism, *words, *options])
+    quantity, verb = parse_quantity(result.quantity), "verdict"
+    if isinstance(quantity, Accuracy):
+        verb, options = "readers", [f"--noise {spell_value(quantity.noise)}"]
+    return " ".join([f"separatrix {verb}", result.construction, mechanism, *words, *options])
 
 
 def sentences(result: Map) -> list[str]:
@@ -153,6 +162,7 @@ def sentences(result: Map) -> list[str]:
     lines = [
         *describe_fixed(fixed_values(result), result.question.taken),
         READER_NOTE if result.quantity in PROBABILITIES else "",
+        ACCURACY_NOTE if result.quantity.startswith("accuracy") else "",
         result.length_remark,
         *(f"{layer.mechanism}: {layer.engine}, {layer.evidence}. {layer.remark}".strip() for layer in result.layers),
         *(f"{formula.formula} {formula.tag} holds {formula.limit}." for formula in formulas),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Map
+from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Map, quantity_label
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.pages.commands import spell_number
 
@@ -79,7 +79,7 @@ def margin_title(mechanism: str, probabilities: Array) -> str:
 
 def quantity_scale(result: Map) -> ColourScale:
     """Return one scale for all panels: 0 to 1 for probabilities, around 0 for differences, else the range."""
-    name = QUANTITIES[result.quantity]
+    name = quantity_label(result.quantity)
     values = np.concatenate([layer.values[np.isfinite(layer.values)] for layer in result.panels])
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if result.difference:

@@ -95,4 +95,5 @@ DRAWINGS: Mapping[str, Drawing] = {
     "verdicts": Drawing(
         _import_later("plots.verdicts:draw_verdicts"), size=lambda result: (5.0, 1.3 + 0.28 * len(result))
     ),
+    "weights": Drawing(_import_later("plots.weights:draw_weights"), size=lambda _: (5.4, 3.0)),
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from separatrix.analysis.maps import QUANTITIES, Map
+from separatrix.analysis.maps import Map, parse_quantity
 from separatrix.analysis.maps import map as compute_map
 from separatrix.analysis.maps.plane import Step
-from separatrix.core.parameters import UsageError, require_known, split_mechanisms
+from separatrix.core.parameters import UsageError, split_mechanisms
 from separatrix.core.parameters.ranges import read_counted, split_axes
 from separatrix.exact.verdicts.question import question
 from separatrix.pages.maps import captions
@@ -51,7 +51,7 @@ FILE_TYPES = {
 def _check_map(construction: str, mechanisms: str, words: Words, options: Options) -> None:
     """Refuse wrong arguments of a map without computing a cell."""
     require_options(options)
-    require_known("quantity", options.get("of", "distinguish"), QUANTITIES)
+    parse_quantity(options.get("of", "distinguish"))
     _require_few_cells(construction, mechanisms, words)
     axes, fixed = split_axes(words)
     for mechanism in split_mechanisms(mechanisms):
