@@ -70,6 +70,8 @@ GOOD = (
     f"scaling spike softmax,linear n=1e3:1e9:3:log a1=1.2 {PLANE} --of bits --json",
     "scaling spike softmax,linear n=1e3:1e9:3:log --out new.csv",
     "readers spike linear n=100 d=12 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.1 --delta 0.1 --seed 2",
+    "weights spike linear n=100 d=12 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --theta 0.1 --eta 1/2 --delta 0.1 --json",
+    "map spike softmax a1=0.5:1.5:4 n=100:200:2 --of accuracy:noise=0.5,rows=all",
     "search softmax linear --budget 10 --seconds 5 --seed 1 --space inputs --study log.jsonl --out new.json",
     "search --check found.json",
     "search softmax linear --check found.json --json",

@@ -39,7 +39,7 @@ def asked(explorer: Explorer, words: str) -> tuple[dict[str, Any], Cells]:
     return unpacked(reply.body)
 
 
-@pytest.mark.parametrize("of", ["distinguish", "fire_d0", "fire_d1", "margin", "bits"])
+@pytest.mark.parametrize("of", ["distinguish", "fire_d0", "fire_d1", "margin", "bits", "accuracy:noise=0.5"])
 @pytest.mark.parametrize("difference", [False, True])
 def test_colours_and_lines_are_those_of_the_picture(explorer: Explorer, of: str, difference: bool) -> None:
     words = {"a1": "0.5:1.5:6", "n": "1e3:1e18:5:log"}

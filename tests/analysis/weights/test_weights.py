@@ -262,6 +262,18 @@ def test_signed_weights_have_the_sum_that_is_asked_for() -> None:
         read_linear(signed_weights(p, Fraction(0)), p)
 
 
+def test_weights_without_normaliser_are_named_and_left_out() -> None:
+    """The scores of the best diagonal plus rank one add up to sigma + (t-1) b², which is 0 here."""
+    point = {"n": 8, "d": 6, "m": 2, "a0": "0.1", "a1": "0.7", "b": "0.6", "c": "2.2"}
+    p = point_of(point)
+    assert p.block_size == 2
+    assert p.a[1] ** 2 + p.b**2 - p.a[1] * p.c**2 / p.r + p.b**2 == 0
+    found = sx.weights("spike", "linear", point)
+    assert "diagonal-plus-ones" not in {choice.name for choice in found.choices}
+    (remark,) = [statement for statement in found.statements if statement.startswith("diagonal-plus-ones: ")]
+    assert remark.endswith("the scores of a row add up to zero, so they cannot be normalised.")
+
+
 def test_the_ratio_without_normaliser() -> None:
     p = point_of(BASE)
     assert float(unnormalised_ratio(p)) == pytest.approx(4.9545, abs=1e-4)

@@ -11,7 +11,7 @@ from separatrix.analysis.weights.result import AmplitudeError, WeightChoice, Wei
 from separatrix.constructions import construction_named
 from separatrix.constructions.reference import read_completed
 from separatrix.constructions.spike import Spike
-from separatrix.core.errors import EngineRefusal, UsageError
+from separatrix.core.errors import UsageError
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.numbers.spelling import for_people
 from separatrix.core.parameters import all_parameters
@@ -19,7 +19,7 @@ from separatrix.exact.engines import solve
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.exact.verdicts.verdict import OPTIONS, parse_delta
 from separatrix.exact.verdicts.words import word_for
-from separatrix.exact.weights import BlockScores, LinearReading, SpikePoint, read_linear
+from separatrix.exact.weights import BlockScores, LinearReading, SpikePoint, UnnormalisedRow, read_linear
 from separatrix.exact.weights.bounds import (
     RankOneBound,
     UniformBound,
@@ -32,7 +32,6 @@ from separatrix.exact.weights.bounds import (
     weights_with_n,
 )
 from separatrix.mechanisms import Linear, mechanism_named
-from separatrix.mechanisms.load import mechanism_from
 
 ETA = Fraction(1, 4)
 """Robust weights have no negative score for amplitudes up to (1 + ETA) a1."""
@@ -95,10 +94,10 @@ def weights(
     Fraction(4, 5)
     """
     kind = construction_named(construction)
-    unit = mechanism_from(mechanism)
-    if kind is not Spike or not isinstance(unit, Linear):
+    if kind is not Spike or not (mechanism == Linear.name or isinstance(mechanism, Linear)):
+        name = mechanism if isinstance(mechanism, str) else getattr(mechanism, "spelled", repr(mechanism))
         raise UsageError(
-            f"weights are compared for linear on spike, not for {unit.spelled} on {kind.name}; "
+            f"weights are compared for linear on spike, not for {name} on {kind.name}; "
             "write: separatrix weights spike linear"
         )
     values = all_parameters(parameters, named, kind.schema.model_fields, OPTIONS)
@@ -112,12 +111,15 @@ def weights(
     progress("softmax with X = 11ᵀ")
     softmax = mechanism_named("softmax")
     reference = Verdict(point, softmax, solve(point, softmax), tolerance, None, taken)
-    choices = []
+    choices, refusals = [], []
     for candidate in _candidates(exact_point, strength, reserve):
         progress(candidate.name)
-        choices.append(_read(candidate, exact_point, tolerance))
-    statements = tuple(_statements(exact_point, reserve))
-    return Weights(reference, unit, tuple(choices), unnormalised_ratio(exact_point), statements)
+        try:
+            choices.append(_read(candidate, exact_point, tolerance))
+        except UnnormalisedRow as refusal:
+            refusals.append(f"{candidate.name}: no answer at this point; {refusal}.")
+    statements = (*_statements(exact_point, reserve), *refusals)
+    return Weights(reference, Linear(), tuple(choices), unnormalised_ratio(exact_point), statements)
 
 
 def _parse_options(theta: object, eta: object) -> tuple[Fraction | None, Fraction]:
@@ -222,7 +224,7 @@ def _with_amplitude(scores: BlockScores, point: SpikePoint, factor: Fraction) ->
     changed = replace(point, a=(point.a[0], point.a[1] * factor))
     try:
         reading: LinearReading = read_linear(scores, changed)
-    except EngineRefusal:
+    except UnnormalisedRow:
         return AmplitudeError(factor, None, None, None)
     return AmplitudeError(factor, reading.own[1], reading.margin, reading.outcome.distinguish)
 

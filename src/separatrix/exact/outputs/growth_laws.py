@@ -90,9 +90,9 @@ class GrowthLaw(Document):
 
 @dataclass(frozen=True)
 class Shares:
-    """The spike's weight w over that of another key, as a function of n, for D0 and D1.
+    """The score w of the spike over that of another key, as a function of n, for D0 and D1.
 
-    `power` is None if w is `limits` for every n, or tends to it from below; else w = n^power.
+    For softmax, w = n^s with s = `power`; else w is `limit` for every n, or increases to it.
     """
 
     construction: Construction

@@ -13,7 +13,6 @@ them together by 1/sqrt(n).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -140,12 +139,3 @@ def parse_noise(value: object) -> Fraction:
     if not MIN_NOISE <= noise <= MAX_NOISE:
         raise UsageError(f"noise={value} is out of range; it must be 1e-9 to 1e9")
     return noise
-
-
-def accuracy_at(distance: float, noise: float) -> float:
-    """Return Phi(distance/(2 sd)).
-
-    >>> round(accuracy_at(0.1902849, 0.5), 4)
-    0.5755
-    """
-    return 0.5 + 0.5 * math.erf(distance / (2 * math.sqrt(2) * noise))

@@ -1,6 +1,6 @@
 """Linear attention on the spike with any weight matrix that treats blocks alike, in exact fractions."""
 
-from separatrix.exact.weights.linear import LinearReading, read_linear
+from separatrix.exact.weights.linear import LinearReading, UnnormalisedRow, read_linear
 from separatrix.exact.weights.scores import BlockScores, RowScores, SpikePoint
 
-__all__ = ["BlockScores", "LinearReading", "RowScores", "SpikePoint", "read_linear"]
+__all__ = ["BlockScores", "LinearReading", "RowScores", "SpikePoint", "UnnormalisedRow", "read_linear"]

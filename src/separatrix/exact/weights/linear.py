@@ -25,6 +25,10 @@ MAX_BLOCKS = 200_000
 """Fractions have as many binary digits as there are blocks; longer ones are of no practical use."""
 
 
+class UnnormalisedRow(EngineRefusal):
+    """The scores of a row add up to zero."""
+
+
 @dataclass(frozen=True)
 class LinearReading:
     """Exact numbers of linear attention with one weight matrix at one point."""
@@ -43,13 +47,13 @@ class LinearReading:
 
 
 def read_linear(scores: BlockScores, point: SpikePoint) -> LinearReading:
-    """Return the reading, or raise an EngineRefusal if the scores of a row add up to 0."""
+    """Return the reading, or raise an UnnormalisedRow if the scores of a row add up to 0."""
     if point.d - 3 > MAX_BLOCKS:
         raise EngineRefusal(f"fractions would have {point.d - 3:,} binary digits, more than {MAX_BLOCKS:,}")
     rows = [list(scores.rows(point, label)) for label in LABELS]
     totals = [[row.total(point) for row in label_rows] for label_rows in rows]
     if any(total == 0 for label_totals in totals for total in label_totals):
-        raise EngineRefusal("the scores of a row add up to zero, so they cannot be normalised")
+        raise UnnormalisedRow("the scores of a row add up to zero, so they cannot be normalised")
     weights = [[row.spike / total for row, total in zip(*pair, strict=True)] for pair in zip(rows, totals, strict=True)]
     largest = max(weights[0]), max(weights[1])
     peaks = [a * f for a, f in zip(point.a, largest, strict=True)]

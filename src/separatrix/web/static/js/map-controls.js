@@ -8,6 +8,7 @@ import { Choice, Field } from "./parts.js";
 
 export const QUANTITIES = [
   ["distinguish", "P(tells apart)"], ["fire_d0", "P(fires on D0)"], ["fire_d1", "P(fires on D1)"], ["margin", "margin"], ["bits", "bits"],
+  ["accuracy:noise=0.5", "accuracy of the best reader of one row, noise 0.5"], ["accuracy:noise=0.5,rows=all", "accuracy of the best reader of all rows, noise 0.5"],
 ];
 
 // The constructions, and the controls of the parameters; null until they are loaded.
@@ -85,7 +86,7 @@ export function Question({ place, lists, looks, problem, onChange, onStart }) {
     ${lists.constructions && html`<${Choice} label="Construction" value=${place.names[0]} options=${lists.constructions.map((construction) => construction.name)} onChange=${start} />`}
     <${Field} label="Mechanisms" value=${place.names[1]} onChange=${(text) => onChange(withMechanisms(place, splitMechanisms(text)))} problem=${problem} />
     <${Choice} label="Add a mechanism" value="" options=${[["", "…"], ...others.map((look) => [look.spelled, look.spelled])]} onChange=${(name) => name && onChange(withMechanisms(place, [...mechanisms, name]))} />
-    <${Choice} label="Quantity" value=${quantity} options=${QUANTITIES} onChange=${(name) => onChange(withOption(place, "of", name === "distinguish" ? null : name))} />
+    <${Choice} label="Quantity" value=${quantity} options=${QUANTITIES.some(([name]) => name === quantity) ? QUANTITIES : [...QUANTITIES, [quantity, quantity]]} onChange=${(name) => onChange(withOption(place, "of", name === "distinguish" ? null : name))} />
     ${mechanisms.length === 2 && html`<label class="tick"><input type="checkbox" checked=${optionOf(place, "difference", "no") === "yes"}
       onChange=${(event) => onChange(withOption(place, "difference", event.target.checked ? "yes" : null))} /> difference</label>`}
   </div>`;

@@ -37,8 +37,11 @@ export function numbersAt(map, cell) {
 
 const QUANTITY_NAMES = { distinguish: "P(tells apart)", fire_d0: "P(fires on D0)", fire_d1: "P(fires on D1)", margin: "margin", bits: "bits" };
 
+// The accuracy of the best possible reader has the noise and the rows in its name: accuracy:noise=0.5,rows=all.
+const accuracyName = (quantity) => `accuracy of the best reader of ${quantity.includes("rows=all") ? "all rows" : "one row"}`;
+
 export function quantityName({ quantity, difference }) {
-  return `${QUANTITY_NAMES[quantity] ?? quantity}${difference ? ", difference" : ""}`;
+  return `${QUANTITY_NAMES[quantity] ?? (quantity.startsWith("accuracy") ? accuracyName(quantity) : quantity)}${difference ? ", difference" : ""}`;
 }
 
 // A text for screen readers, read out when it has not changed for a while.
