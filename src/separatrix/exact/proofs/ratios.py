@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from flint import arb, ctx, fmpq
 
 from separatrix.core.errors import EngineRefusal
-from separatrix.core.numbers.exact import MOST_DIGITS
+from separatrix.core.numbers.exact import MOST_BITS, MOST_DIGITS
 from separatrix.core.numbers.logforms import Flint, floor_of, power, sign
 from separatrix.core.numbers.spelling import round_up_for_people
 from separatrix.exact.outputs.kernels import PRECISIONS
@@ -101,7 +101,9 @@ class PowerRatio(Ratio):
             if factor * slope < 0:
                 # The offset matters only at small t. Without it, the equation is linear in log t.
                 start = ((arb(-slope / factor)).log() - s * arb(columns).log()) / (s - 1)
-        if not abs(start) < MOST_LOG:
+        if start > MOST_LOG:
+            return 1 << MOST_BITS  # out of range, which the search finds at its first step
+        if not start > -MOST_LOG:
             return near
         with ctx.workprec(GUARD_BITS + max(int(float(start) * 1.4427), near.bit_length())):
             return _refine(start, factor, slope, offset, columns, s) or near
