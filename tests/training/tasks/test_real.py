@@ -33,6 +33,15 @@ def read_task(name: str, **parameters: object) -> Any:
     return task_named(name).read({**short, **parameters})
 
 
+@pytest.mark.parametrize("name", ["digits", "smnist", "scifar"])
+def test_the_last_patch_of_an_image_answers(name: str, folder: Path) -> None:
+    task = read_task(name)
+    for split in Split:
+        samples = task.samples(4, split)
+        assert samples.inputs.shape[1] == task.max_tokens
+        assert (samples.positions == task.max_tokens - 1).all()
+
+
 def test_names_of_real_tasks_are_unique() -> None:
     assert set(REAL_TASKS) == set(DATA)
     assert not REAL_TASKS.keys() & TASKS.keys()
