@@ -20,8 +20,9 @@ from separatrix.mechanisms import Mechanism
 
 CONCLUSION = (
     "The separation is about X = 11ᵀ, one normalisation and this reader. Other weights rescue linear attention, "
-    "each at a price: to attend to the spike itself they must depend on n, or know its amplitude a1 exactly; "
-    "weights that know a1 within a factor attend to its block instead, and their margin falls like 1/n."
+    "each at a price: to attend to the spike itself at large n with scores >= 0, they must depend on n or know its "
+    "amplitude a1 exactly; weights that know a1 within a factor attend to its block instead, and their margin falls "
+    "like 1/n."
 )
 
 

@@ -70,8 +70,10 @@ class FloatOutputs(Outputs):
     @cached_property
     def row_differences(self) -> tuple[RowDifference, ...]:
         squares = (self.differences**2).sum(axis=1)
+        if not len(squares):
+            return ()
         counts = self._query_counts if self.grouped else (1,) * len(squares)
-        return tuple(RowDifference(rows, Fraction(float(x))) for rows, x in zip(counts, squares, strict=False))
+        return tuple(RowDifference(rows, Fraction(float(x))) for rows, x in zip(counts, squares, strict=True))
 
     @property
     def _roots(self) -> Array:
