@@ -31,6 +31,8 @@ COMMANDS = (
     ("check", "check proof.json"),
     ("proof", "prove spike softmax a1=0.8"),
     ("proofs", "prove spike softmax,linear,taylor:order=2"),
+    ("uniform_proof", "prove spike softmax --theorem"),
+    ("uniform_proof", "prove spike softmax,linear --theorem"),
     ("readers", "readers spike linear --noise 0.1"),
     ("readers", "readers dispersion gla n=30 --seed 1"),
     ("map", "map spike softmax,linear a1=0.5:1.5:3 n=1e3:1e6:3:log"),

@@ -21,6 +21,7 @@ from separatrix.core.documents import json_schema
 from separatrix.core.result import Result
 from separatrix.core.schemas import lists, questions
 from separatrix.exact.proofs import Proof, Proofs
+from separatrix.exact.proofs.uniform import UniformProof
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 from separatrix.sweeps.estimate import Estimate
 from separatrix.sweeps.progress import Progress
@@ -50,6 +51,9 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "check": DocumentKind(questions.Check, "check", "what the checker says of a certificate"),
     "proof": DocumentKind(Proof, "prove", "a verdict for every n, proved, or the n at which it fails"),
     "proofs": DocumentKind(Proofs.document_type(), "prove", "verdicts for every n, for several mechanisms"),
+    "uniform_proof": DocumentKind(
+        list[UniformProof] | UniformProof, "prove --for", "a bound of P for every n and ranges of parameters, proved"
+    ),
     "readers": DocumentKind(Readers, "readers", "what better readers could do"),
     "map": DocumentKind("analysis.maps:Map", "map", "a quantity over two parameters"),
     "boundary": DocumentKind("analysis.maps:Boundary", "boundary", "where P passes a level"),

@@ -59,6 +59,7 @@ GOOD = (
     f"prove spike softmax,linear {POINT} --json",
     f"prove spike power:beta=2 {PLANE} a1=1.2 --from n=50 --verdict blind --delta 0.1 --out new.csv",
     f"prove spike softmax {PLANE} a1=1.2 --certificate new.json",
+    "prove spike softmax,linear m=9 --for d=102:202 --from n=500 --json",
     "check proof.json",
     "check edge.json --json",
     f"map spike softmax,linear a1=0.5:1.5:4 n=1e3:1e6:3:log {PLANE} --out new.csv",
@@ -121,19 +122,9 @@ WORDS = (
 OPTIONS = (
     *("--json", "--out", "--nonsense", "--engine", "--draws", "--seed", "--store", "--certificate", "--check"),
     *("--study", "--sweep", "--limit", "--of", "--at", "--over", "--scan", "--tolerance", "--workers", "--of=x"),
-    *(
-        "--confidence",
-        "--delta",
-        "--from",
-        "--verdict",
-        "--noise",
-        "--dtype",
-        "--space",
-        "--budget",
-        "--seconds",
-        "--against",
-    ),
+    *("--confidence", "--delta", "--noise", "--dtype", "--space", "--budget", "--seconds", "--against"),
     *("--scheduler", "--allow", "--help", "--version", "-h", "-x", "--csv", "--parquet", "--difference"),
+    *("--from", "--for", "--theorem", "--verdict"),
 )
 FILES = (
     *("plan.toml", "proof.json", "edge.json", "found.json", "log.jsonl", "results.db", "mine.py"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced
-from separatrix.cli.terminal import COLOURS, console, new_table, print_lines, show
+from separatrix.cli.terminal import COLOURS, console, new_table, print_json, print_lines, show
 from separatrix.core.numbers.spelling import for_people, round_up_for_people
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ def prove(
     from_: Annotated[
         str | None, typer.Option("--from", help="First n, for example n=1000 (default: the reference point's).")
     ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option("--for", metavar="RANGES", help='Every d, a0, a1, b, c in ranges: "d=102: a1=1.2: b=0.1:0.2".'),
+    ] = None,
+    theorem: Annotated[
+        bool, typer.Option("--theorem", help="--for every larger d and a1 and smaller a0 (linear: smaller a1).")
+    ] = False,
     verdict: Annotated[
         str | None, typer.Option(help="Verdict to prove (default: the one at the first n); exit code 1 if it fails.")
     ] = None,
@@ -72,6 +80,11 @@ def prove(
             require_writable(file, endings)
     if out is not None:
         require_writable(out, ENDINGS)
+    if for_ is not None or theorem:
+        if certificate is not None or coq is not None or out is not None:
+            raise UsageError("--certificate, --coq and --out are for fixed parameters; leave out --for and --theorem")
+        _prove_uniformly(construction, names, parameters, None if theorem else for_, from_, delta, verdict, as_json)
+        return
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_proof_request(construction, name, parameters, from_, delta, verdict) for name in names]
     result: Proof | Proofs
@@ -150,3 +163,38 @@ def _shown_rows(proof: Proof) -> list[int]:
     changes = [i for i in range(1, count) if stretches[i].word != stretches[i - 1].word]
     ends = [*range(FIRST_ROWS), *range(count - LAST_ROWS, count)]
     return sorted({*ends, *changes[: MAX_TABLE_ROWS - len(ends)], *changes[-1:]})
+
+
+def _prove_uniformly(
+    construction: str,
+    names: Sequence[str],
+    parameters: Mapping[str, str],
+    ranges: str | None,
+    start: str | None,
+    delta: str,
+    verdict: str | None,
+    as_json: bool,
+) -> None:
+    """Print a uniform bound for each mechanism; without ranges, those of the theorem."""
+    from separatrix.core.parameters import UsageError
+    from separatrix.exact.proofs.uniform import prove_uniformly, theorem_ranges
+
+    if construction != "spike":
+        raise UsageError(
+            f"the uniform theorems are about spike, not about {construction}; leave out --for and --theorem"
+        )
+    proofs = [
+        prove_uniformly(
+            name, theorem_ranges(name, parameters) if ranges is None else ranges, parameters, start=start, delta=delta
+        )
+        for name in names
+    ]
+    if as_json:
+        print_json(proofs[0].as_json() if len(proofs) == 1 else [proof.as_json() for proof in proofs])
+    else:
+        for proof in proofs:
+            print_lines([proof.statement], f"bold {COLOURS[proof.verdict or 'partial']}")
+            print_lines([f"  {hypothesis}" for hypothesis in proof.hypotheses])
+        print_lines([proofs[0].evidence])
+    if verdict is not None and any(proof.verdict != verdict for proof in proofs):
+        raise typer.Exit(1)

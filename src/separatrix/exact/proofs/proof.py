@@ -275,15 +275,15 @@ def _describe_range(stretches: Sequence[Stretch]) -> str:
         return f"P = {for_people(least)}"
     word = stretches[0].word
     if word == "distinguishes":
-        return f"P >= {_round(least, ROUND_FLOOR)}"
-    return f"P <= {_round(most, ROUND_CEILING)}" if word != "partial" else _describe_ends(least, most)
+        return f"P >= {round_outwards(least, ROUND_FLOOR)}"
+    return f"P <= {round_outwards(most, ROUND_CEILING)}" if word != "partial" else _describe_ends(least, most)
 
 
 def _describe_ends(least: float, most: float) -> str:
-    return f"{_round(least, ROUND_FLOOR)} <= P <= {_round(most, ROUND_CEILING)}"
+    return f"{round_outwards(least, ROUND_FLOOR)} <= P <= {round_outwards(most, ROUND_CEILING)}"
 
 
-def _round(value: float, rounding: str) -> str:
+def round_outwards(value: float, rounding: str) -> str:
     """Round a correctly rounded number to six digits in one direction."""
     outer = math.nextafter(value, -math.inf if rounding == ROUND_FLOOR else math.inf)
     return for_people(float(Context(prec=6, rounding=rounding).plus(Decimal(outer))))

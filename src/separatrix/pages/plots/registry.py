@@ -89,6 +89,7 @@ DRAWINGS: Mapping[str, Drawing] = {
     ),
     "search": NO_PICTURE,
     "sweep": NO_PICTURE,
+    "uniform_proof": NO_PICTURE,
     "verdict": Drawing(_import_later("plots.verdicts:draw_verdict"), size=lambda _: (4.6, 2.2)),
     "verdicts": Drawing(
         _import_later("plots.verdicts:draw_verdicts"), size=lambda result: (5.0, 1.3 + 0.28 * len(result))
