@@ -81,8 +81,8 @@ def prove(
     if out is not None:
         require_writable(out, ENDINGS)
     if for_ is not None or theorem:
-        if certificate is not None or out is not None:
-            raise UsageError("--certificate and --out are for fixed parameters; leave out --for and --theorem")
+        if certificate is not None or coq is not None or out is not None:
+            raise UsageError("--certificate, --coq and --out are for fixed parameters; leave out --for and --theorem")
         _prove_uniformly(construction, names, parameters, None if theorem else for_, from_, delta, verdict, as_json)
         return
     # Everything is parsed before anything is computed, so that errors appear at once.

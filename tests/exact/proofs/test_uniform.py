@@ -104,7 +104,8 @@ def test_without_the_hypotheses_the_statements_are_false() -> None:
         ("spike softmax x=1 --theorem", "no parameter x"),
         ("spike softmax --theorem --from 2", "n=2 is too small"),
         ("cross softmax --theorem", "are about spike, not about cross"),
-        ("spike softmax --theorem --certificate p.json", "--certificate and --out are for fixed parameters"),
+        ("spike softmax --theorem --certificate p.json", "--coq and --out are for fixed parameters"),
+        ("spike softmax --theorem --coq p.v", "--coq and --out are for fixed parameters"),
     ],
 )
 def test_bad_ranges_are_refused_in_one_line(

@@ -24,6 +24,9 @@ MARK = "certificate: "
 MAX_BITS = 20_000
 """The most bits of the denominator 2^(d m): Coq computes powers of such numbers in binary arithmetic."""
 
+MAX_PLAIN_BITS = 2000
+"""The most bits for which powers are computed without the integers of the processor."""
+
 MAX_WIDTH = 1000
 """The greatest d: a row of Pascal's triangle takes d^2/2 additions."""
 
@@ -157,8 +160,8 @@ Proof. intros label row y1 yd yk. destruct label, row, y1, yd, yk; vm_compute; r
 
 (** The final comparison of integers, at each place where a threshold changes. *)
 Lemma comparisons : (fun r => forallb (fun t =>
-    good_{verdict} {top} {bottom} (denominator blocks neurons)
-      (numerator neurons lines r t) (numerator_of_both blocks neurons lines r t)) ({first} :: places)%Z)
+    good_{verdict} {top} {bottom} (denominator blocks neurons {power})
+      (numerator neurons lines {power} r t) (numerator_of_both blocks neurons lines {power} r t)) ({first} :: places)%Z)
   (row blocks) = true.
 Proof. vm_compute. reflexivity. Qed.
 
@@ -169,9 +172,10 @@ Proof.
   intros t Ht.
   destruct (at_every_t blocks neurons a0 a1 b c tau score ltac:(unfold blocks; lia) a0_nonneg a1_nonneg b_pos c_pos
               score_pos_here rho spike_rho other_rho lines {first} ltac:(lia) lines_hold places places_hold
-              (good_{verdict} {top} {bottom} (denominator blocks neurons)) comparisons t Ht) as [p [q [Hg [Hp Hq]]]].
+              {power} {power_eq} (good_{verdict} {top} {bottom} (denominator blocks neurons {power})) comparisons t Ht)
+    as [p [q [Hg [Hp Hq]]]].
   unfold blocks, neurons, a0, a1, b, c, tau, score in Hp, Hq.
-  assert (Hd : (0 < denominator {unit} {m})%Z) by (apply lt_IZR, denominator_pos; lia).
+  assert (Hd : (0 < denominator {unit} {m} {power})%Z) by (apply lt_IZR, denominator_pos; [lia | exact {power_eq}]).
   unfold good_{verdict}, blocks, neurons in Hg. {finish}
 Qed.
 
@@ -445,11 +449,14 @@ class _Development:
             "saturated": f"{p} <= {low} /\\\n  1 / 2 <= {both}",
             "partial": f"{low} < {p} < {high}",
         }
+        is_long = self.parameters["d"] * self.parameters["m"] > MAX_PLAIN_BITS
         return CONCLUSION.format(
             first=self.first,
             unit=self.unit,
             m=self.parameters["m"],
             verdict=self.verdict,
+            power="fast_power" if is_long else "Z.pow",
+            power_eq="fast_power_eq" if is_long else "(fun x e => eq_refl)",
             top=top,
             bottom=bottom,
             line_names=" | ".join(f"exact {line.name}" for line in self.lines),

@@ -1,5 +1,6 @@
 From Coq Require Import Reals ZArith List Bool Lia Lra Arith.
 From Coquelicot Require Import Coquelicot.
+From Bignums Require BigZ.
 From Interval Require Import Tactic.
 Import ListNotations.
 Open Scope R_scope.
@@ -503,11 +504,14 @@ Lemma negb_existsb {A : Type} (f : A -> bool) (l : list A) : negb (existsb f l) 
 Proof. induction l as [|x l IH]; simpl; [reflexivity|]. rewrite negb_orb, IH. reflexivity. Qed.
 
 (** P as a quotient of integers, from the least firing counts T0 and T1 of the eight sign triples. *)
-Definition silent (T : bool -> bool -> bool -> Z) (y1 yd yk : bool) (plus : Z) : bool := negb (T y1 yd yk <=? plus)%Z.
+(** The least count is looked up once for all counts. *)
+Definition silent (T : bool -> bool -> bool -> Z) (y1 yd yk : bool) : Z -> bool :=
+  let least := T y1 yd yk in fun plus => negb (least <=? plus)%Z.
 
 Definition silent_in_one (row : list Z) (T : bool -> bool -> bool -> Z) : Z := number row (silent T).
 Definition silent_in_both (row : list Z) (T0 T1 : bool -> bool -> bool -> Z) : Z :=
-  number row (fun y1 yd yk plus => silent T0 y1 yd yk plus && silent T1 y1 yd yk plus).
+  number row (fun y1 yd yk =>
+    let silent0 := silent T0 y1 yd yk in let silent1 := silent T1 y1 yd yk in fun plus => silent0 plus && silent1 plus).
 
 Section Probability.
 
@@ -967,6 +971,12 @@ End Soft_line.
 
 Definition line := (Z * list (Z * Z))%type.
 
+(** Powers by big integers: Coq's Z takes minutes for thousands of bits, but needs no integers of the processor. *)
+Definition fast_power (x e : Z) : Z := BigZ.BigZ.to_Z (BigZ.BigZ.pow (BigZ.BigZ.of_Z x) (BigZ.BigZ.of_Z e)).
+
+Lemma fast_power_eq : forall x e, fast_power x e = (x ^ e)%Z.
+Proof. intros x e. unfold fast_power. rewrite BigZ.BigZ.spec_pow, !BigZ.BigZ.spec_of_Z. reflexivity. Qed.
+
 Section Verdict.
 
 Variables k m : nat.
@@ -1022,16 +1032,21 @@ Hypothesis places_hold : forall label row y1 yd yk,
 
 Definition row := binomials (k - 1).
 
+Variable raise : Z -> Z -> Z.
+Hypothesis raise_eq : forall x e, raise x e = (x ^ e)%Z.
+
 (** Numerators of P and of P(fires on both) at t; the denominator is 2^((k+2) m). The row is an argument so that it is
     computed once. *)
-Definition denominator : Z := ((2 ^ Z.of_nat (S (S k))) ^ Z.of_nat m)%Z.
+Definition denominator : Z := (raise (2 ^ Z.of_nat (S (S k))) (Z.of_nat m))%Z.
 
 Definition numerator (r : list Z) (t : Z) : Z :=
-  (silent_in_one r (least false t) ^ Z.of_nat m - silent_in_both r (least false t) (least true t) ^ Z.of_nat m)%Z.
+  (raise (silent_in_one r (least false t)) (Z.of_nat m)
+   - raise (silent_in_both r (least false t) (least true t)) (Z.of_nat m))%Z.
 
 Definition numerator_of_both (r : list Z) (t : Z) : Z :=
-  (denominator - silent_in_one r (least false t) ^ Z.of_nat m - silent_in_one r (least true t) ^ Z.of_nat m
-   + silent_in_both r (least false t) (least true t) ^ Z.of_nat m)%Z.
+  (denominator - raise (silent_in_one r (least false t)) (Z.of_nat m)
+   - raise (silent_in_one r (least true t)) (Z.of_nat m)
+   + raise (silent_in_both r (least false t) (least true t)) (Z.of_nat m))%Z.
 
 Lemma number_ext : forall r p q, (forall y1 yd yk plus, p y1 yd yk plus = q y1 yd yk plus) -> number r p = number r q.
 Proof.
@@ -1050,15 +1065,15 @@ Proof.
   { intros label y1 yd yk. unfold least, value_at.
     rewrite <- !(lookup_floor _ _ first places t Ht) by apply places_hold. reflexivity. }
   assert (E1 : forall label, silent_in_one r (least label t) = silent_in_one r (least label (floor_in first places t))).
-  { intros label. apply number_ext. intros. unfold silent. rewrite E. reflexivity. }
+  { intros label. apply number_ext. intros. unfold silent. cbv zeta. rewrite E. reflexivity. }
   assert (E2 : silent_in_both r (least false t) (least true t)
     = silent_in_both r (least false (floor_in first places t)) (least true (floor_in first places t))).
-  { apply number_ext. intros. unfold silent. rewrite !E. reflexivity. }
+  { apply number_ext. intros. unfold silent. cbv zeta beta. rewrite !E. reflexivity. }
   unfold numerator, numerator_of_both. rewrite !E1, E2. split; reflexivity.
 Qed.
 
 Lemma denominator_pos : 0 < IZR denominator.
-Proof. apply IZR_lt. unfold denominator. apply Z.pow_pos_nonneg; [apply Z.pow_pos_nonneg|]; lia. Qed.
+Proof. apply IZR_lt. unfold denominator. rewrite raise_eq. apply Z.pow_pos_nonneg; [apply Z.pow_pos_nonneg|]; lia. Qed.
 
 (** A property of the numerators at each place holds at every t. *)
 Lemma at_every_t : forall good : Z -> Z -> bool,
@@ -1071,9 +1086,11 @@ Proof.
   exists (numerator row (Z.of_nat t)), (numerator_of_both row (Z.of_nat t)). split; [|split].
   - destruct (numerators_floor row (Z.of_nat t) Ht) as [-> ->].
     rewrite forallb_forall in H. apply H, floor_member.
-  - apply (probability_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore _ _
+  - unfold numerator, denominator. rewrite !raise_eq.
+    apply (probability_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore _ _
              (least_is_threshold false t Ht) (least_is_threshold true t Ht)).
-  - apply (probability_of_both_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore _ _
+  - unfold numerator_of_both, denominator. rewrite !raise_eq.
+    apply (probability_of_both_eq k t m a0 a1 b c tau score Hk Ht1 Ha0 Ha1 Hb Hc Hscore _ _
              (least_is_threshold false t Ht) (least_is_threshold true t Ht)).
 Qed.
 
