@@ -34,7 +34,7 @@ SMALL: dict[str, dict[str, object]] = {
     "dispersion": {"n": 30},
     "parity": {"n": 16},
 }
-COUNTING = [name for name, each in MECHANISMS.items() if each.takes_counts]
+COUNTING = [name for name, kind in MECHANISMS.items() if kind(**kind.example).takes_counts]
 
 
 @pytest.mark.parametrize("construction", SMALL)
