@@ -143,6 +143,27 @@ def against_parameter(part: ReportPart, palette: Palette) -> Chart:
     return Chart(axis, _score_axis(part.results), [*series, WITNESS_KEY], height=320)
 
 
+def against_state(part: ReportPart, palette: Palette) -> Chart:
+    """Return the scores against the bytes carried for each pair."""
+    most = max(result.task.parameters.pairs for result in part.results)
+    series = []
+    for name in _names(part):
+        for result in part.results:
+            evidence = next((item for item in result.mechanisms if item.mechanism == name), None)
+            if evidence is None or evidence.trained is None or evidence.state_bytes is None:
+                continue
+            pairs = result.task.parameters.pairs
+            look = replace(palette[name], is_filled=pairs == most)
+            point = _medians(look, [(evidence.state_bytes / pairs, evidence)])
+            series.append(replace(point, texts=[f"{pairs} pairs"]))
+    keys = [
+        Series(Look(label, INK, symbol="circle", has_line=False, is_filled=is_filled), [], [])
+        for label, is_filled in ((f"{most} pairs", True), ("fewer pairs", False))
+    ]
+    axis = ChartAxis("bytes of state for each pair", log=True)
+    return Chart(axis, _score_axis(part.results), [*series, *keys], height=280)
+
+
 def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
     """Return the validation score against the step, a line for each seed; None without curves."""
     series = [

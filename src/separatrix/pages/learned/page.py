@@ -75,6 +75,10 @@ def _section(part: ReportPart, palette: charts.Palette) -> Section:
     elif is_comparable:
         caption = "Medians over seeds with 95 % intervals, side by side."
         figures.append(PageFigure(f"{part.name}-overview", (charts.overview(part, palette),), caption))
+    widths = {result.setting.key_width for result in results}
+    if is_comparable and all(result.task.name == "mqar" for result in results) and len(widths) > 1:
+        caption = "The same at equal state: points above each other carry as many bytes for each pair."
+        figures.append(PageFigure(f"{part.name}-states", (charts.against_state(part, palette),), caption))
     experiments = [
         _experiment(f"{part.name}-{i}", result, palette, part.is_about_rates) for i, result in enumerate(results)
     ]
