@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from separatrix.analysis.cards.card import Card
-    from separatrix.mechanisms import Mechanism
     from separatrix.pages.standings import StandingText
 
 FORMAT_CHECK = "form_in_16_bits"
@@ -98,26 +97,16 @@ def _assess(
 ) -> tuple[Card, KeyboardInterrupt | None]:
     """Return the card, written to `out`, and the interrupt that ended it; print the contract at once."""
     from separatrix.analysis.cards.assessment import assess as compute
-    from separatrix.analysis.cards.assessment import crashed_when_called
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import split_mechanisms
-    from separatrix.mechanisms.custom import on_probe
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.pages.card import SUFFIXES
 
     if out is not None:
         require_writable(out, SUFFIXES)
-
-    def on_first_call(mechanism: Mechanism) -> None:
-        crashed = crashed_when_called(mechanism, quick, supervisor.CAUSE)
-        supervisor.report(step=f"{mechanism.spelled}: contract", if_dead=_prepare(crashed, as_json, False, out))
-
-    # Importing and wrapping run the user's code, so they get a time limit like a check.
+    # The import runs the user's code, so it gets a time limit like a check.
     supervisor.report(step=f"{name}: import", seconds=timeout or CHECK_SECONDS)
-    token = on_probe.set(on_first_call)
     mechanism = mechanism_from(name, **options)
-    on_probe.reset(token)
-    supervisor.report(step=f"{against}: import", seconds=timeout or CHECK_SECONDS, if_dead={})
     comparisons = [mechanism_from(word) for word in split_mechanisms(against)]
     updates: list[Card] = []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from copy import deepcopy
 from functools import cached_property, partial
 from itertools import product
@@ -34,10 +33,6 @@ HAS_WEIGHTS = (
     "is made already, so a seed would change nothing; name the class, or a function that makes it, or call "
     "torch.manual_seed before it is made"
 )
-
-
-on_probe: ContextVar[Callable[[CustomMechanism], None]] = ContextVar("on_probe", default=lambda _: None)
-"""Called with a mechanism before its callable is called for the first time: that call may end the process."""
 
 
 class CustomMechanism(Mechanism):
@@ -97,7 +92,6 @@ class CustomMechanism(Mechanism):
             extras=declared_extras(attend, name, names),
             **declared,
         )
-        on_probe.get()(self)
         vars(self).update(self._probe(declared, "counts" in names))
 
     def _probe(self, declared: Mapping[str, Any], may_take_counts: bool) -> dict[str, Any]:

@@ -83,16 +83,6 @@ def _crashed_beside(card: Card, mechanism: Mechanism, cause: str) -> Card:
     return replace(card, against=(*card.against, other_card), finished=False)
 
 
-def _empty_card(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement | None, quick: bool) -> Card:
-    pending = Disagreement(mechanism.spelled, UNFINISHED)
-    return Card(Calling(mechanism), Examination(), pending, softmax_cost or pending, quick=quick, finished=False)
-
-
-def crashed_when_called(mechanism: Mechanism, quick: bool, cause: str) -> Card:
-    """Return the card for the case that the first call of a mechanism ended the process."""
-    return replace(_empty_card(mechanism, None, quick), contract=Examination.of_uncallable({"form": cause}))
-
-
 @dataclass(frozen=True)
 class _Assessment:
     """The steps of a card, with the functions that hear of them."""
@@ -107,8 +97,9 @@ class _Assessment:
         """Return the card of one mechanism; softmax is measured unless its cost is given."""
         name = mechanism.spelled
         self.tell(f"{name}: contract")
-        empty = _empty_card(mechanism, softmax_cost, quick)
-        self.on_crash(partial(crashed_when_called, mechanism, quick))
+        pending = Disagreement(name, UNFINISHED)
+        empty = Card(Calling(mechanism), Examination(), pending, softmax_cost or pending, quick=quick, finished=False)
+        self.on_crash(lambda cause: replace(empty, contract=Examination.of_uncallable({"form": cause})))
         if failure := find_call_failure(mechanism):
             cost = Disagreement(name, NOT_CALLABLE)
             card = replace(empty, contract=Examination.of_uncallable(failure), cost=cost, finished=True)
