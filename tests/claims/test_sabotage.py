@@ -371,7 +371,7 @@ FAULTS = {
         lambda: margins.tuned_point(1000, 4, 80).holds,
     ),
     "location": Fault(
-        Location, "_tokens", "self.unit**2", "self.unit", lambda: retrieval.location_dense_point(1000).holds
+        Location, "tokens", "self.unit**2", "self.unit", lambda: retrieval.location_dense_point(1000).holds
     ),
     "cross": Fault(Cross, "block_model", "r_q * (b + c)", "(b + c)", claim_holds("cross-weight")),
     "counts": Fault(BlockConstruction, "group_counts", "[size - 1]", "[size]", claim_holds("spike-shape")),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.core.errors import WrongResult, annotate_user_error, describe_failure, one_line
 from separatrix.core.parameters import UsageError
@@ -35,11 +35,32 @@ HAS_WEIGHTS = (
 )
 
 
+class Probed:
+    """A property of a callable that is measured by calling it.
+
+    At the first access all of them are measured, and become plain attributes. Not earlier: a call may never return
+    or end the process, and only the processes that compute with a mechanism expect that.
+    """
+
+    def __init__(self, default: Any) -> None:
+        self.default = default
+        """The value until it is measured."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, mechanism: CustomMechanism | None, _: type | None = None) -> Any:
+        if mechanism is None:
+            return self
+        mechanism.probe()
+        return vars(mechanism)[self._name]
+
+
 class CustomMechanism(Mechanism):
     """A callable as a mechanism: it is its own definition, with the properties that it declares or that show.
 
     Properties are declared by the attributes in `signatures.SAYS`; the others are measured once, when the
-    callable is wrapped, on a few seeded tokens. A module is copied, set to evaluation, and cast to the dtype
+    first of them is needed, on a few seeded tokens. A module is copied, set to evaluation, and cast to the dtype
     of the values. A callable that does not take `first` gets queries of zeros before the others, and one that
     does not take `present` each element of the batch cut to its present tokens. Inputs that it declares as
     `extras` (a tuple of `Extra`) are known to the contract and to layers; other inputs that it takes by name
@@ -57,11 +78,18 @@ class CustomMechanism(Mechanism):
     parameters: HowCalled
     formula = "as programmed"
     permutation_equivariant = False
-    takes_counts = False
     streams = False
     answers_few = False
     twice_differentiable = None
     said_normalised: bool | None = None
+    fixed_width: ClassVar[Any] = Probed(None)
+    fixed_features: ClassVar[Any] = Probed(None)
+    fixed_heads: ClassVar[Any] = Probed(None)
+    causality: ClassVar[Any] = Probed(Causality.EITHER)
+    takes_counts: Any = Probed(False)
+    linear_in_values: ClassVar[Any] = Probed(True)
+    flat: Any = Probed(False)
+    """Whether it takes tokens without heads, (batch, tokens, width)."""
 
     def __init__(
         self, attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str], trains: bool = False
@@ -76,13 +104,14 @@ class CustomMechanism(Mechanism):
         self.flag = next((flag for flag in FLAGS if flag in names), "")
         """The name of its parameter for causal attention; empty if it has none."""
         self.takes_by_name = names.difference(OPTIONS)
-        self.flat = False
-        """Whether it takes tokens without heads, (batch, tokens, width)."""
         declared = said_by(attend, name)
         if self.parameters.width is not None:
             declared.update(fixed_width=self.parameters.width, fixed_features=None)
         if self.parameters.heads is not None:
             declared["fixed_heads"] = self.parameters.heads
+        self._declared = declared
+        self._may_take_counts = "counts" in names
+        properties = {key: value for key, value in declared.items() if not isinstance(getattr(type(self), key), Probed)}
         # Class variables of other mechanisms are variables of the instance here.
         vars(self).update(
             name=name,
@@ -90,33 +119,42 @@ class CustomMechanism(Mechanism):
             takes_first="first" in names,
             takes_present="present" in names,
             extras=declared_extras(attend, name, names),
-            **declared,
+            **properties,
         )
-        vars(self).update(self._probe(declared, "counts" in names))
 
-    def _probe(self, declared: Mapping[str, Any], may_take_counts: bool) -> dict[str, Any]:
+    def probe(self) -> None:
         """Measure sizes, causality, counts and linearity on a few seeded tokens."""
+        unmeasured = {key: value.default for key, value in vars(type(self)).items() if isinstance(value, Probed)}
+        vars(self).update(unmeasured | {key: self._declared[key] for key in unmeasured.keys() & self._declared})
+        try:
+            self._measure()
+        except BaseException:  # an interrupt: nothing may be taken as measured
+            for name in unmeasured:
+                vars(self).pop(name, None)
+            raise
+
+    def _measure(self) -> None:
         # A copy, also where the module itself is trained: probing must not change it.
         attend = partial(self._invoke, self._copy(torch.float64))
         flags: list[dict[str, bool]] = [{self.flag: True}, {self.flag: False}] if self.flag else [{}, {}]
         causal, bidirectional = (partial(attend, **flag) for flag in flags)
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             sizes = self._find_sizes([causal, bidirectional] if self.flag else [bidirectional])
-            causality = declared.get("causality") or self._find_causality(causal, bidirectional, sizes)
+            causality = self._declared.get("causality") or self._find_causality(causal, bidirectional, sizes)
             form = causal if causality is Causality.ALWAYS else bidirectional
-            takes_counts = may_take_counts and not self.flat
+            takes_counts = self._may_take_counts and not self.flat
             if takes_counts and observed.attends(form, sizes):
                 counts = torch.ones(observed.LENGTH, dtype=torch.float64)
                 takes_counts = not observed.refuses(partial(form, counts=counts), sizes)
-            is_linear = declared.get("linear_in_values")
-            return {
-                "fixed_width": sizes.width,
-                "fixed_features": sizes.features,
-                "fixed_heads": sizes.heads,
-                "causality": causality,
-                "takes_counts": takes_counts,
-                "linear_in_values": observed.is_linear_in_values(form, sizes) if is_linear is None else is_linear,
-            }
+            is_linear = self._declared.get("linear_in_values")
+            vars(self).update(
+                fixed_width=sizes.width,
+                fixed_features=sizes.features,
+                fixed_heads=sizes.heads,
+                causality=causality,
+                takes_counts=takes_counts,
+                linear_in_values=observed.is_linear_in_values(form, sizes) if is_linear is None else is_linear,
+            )
 
     def _find_sizes(self, forms: Sequence[observed.Attend]) -> observed.Sizes:
         """Return the first sizes that one of the forms takes, with or without heads; else those declared."""
