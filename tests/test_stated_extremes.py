@@ -301,6 +301,7 @@ OTHERWISE: tuple[tuple[str, str], ...] = (
     (r"No reader of them tells q from 2q", PROVED),
     (r"With tau = 1/2 it therefore reads that token", PROVED),
     (r"\(`0.1` is 1/10\)", DEFINED),
+    (r"the steps cover every n from the first one on", DEFINED),
 )
 
 

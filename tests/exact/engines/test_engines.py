@@ -17,7 +17,7 @@ from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid, UsageError
 from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, certified, closed, dense, grouped, solve
-from separatrix.exact.engines.sign_counts import TailCounts
+from separatrix.exact.engines.certified import TailCounts
 from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.tally import binomial_interval
 from separatrix.exact.outputs.attention import View

@@ -13,8 +13,7 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import EngineRefusal, certified, closed
 from separatrix.exact.engines.amplitudes import float_values, scale
-from separatrix.exact.engines.certified import Threshold, _least_firing
-from separatrix.exact.engines.sign_counts import Triple
+from separatrix.exact.engines.certified import Threshold, Triple, _least_firing
 from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.thresholds import Thresholds
 from separatrix.exact.outputs.kernels import rational_model, with_kernel

@@ -11,7 +11,7 @@ from separatrix.constructions.spike import Spike
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.logforms import rational
-from separatrix.exact.engines.sign_counts import TRIPLES
+from separatrix.exact.engines.certified import TRIPLES
 from separatrix.exact.proofs.lines import FiringLine
 from separatrix.exact.proofs.ratios import ConstantRatio, PowerRatio, Ratio
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax

@@ -17,7 +17,7 @@ from separatrix.constructions import Label
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.exact import MOST_BITS, MOST_DIGITS
 from separatrix.core.numbers.logforms import Flint, floor_of, sign
-from separatrix.exact.engines.sign_counts import Triple
+from separatrix.exact.engines.certified import Triple
 from separatrix.exact.proofs.ratios import GUARD_BITS, Ratio
 
 Steps = tuple[tuple[int, int], ...]

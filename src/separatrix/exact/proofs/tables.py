@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from separatrix.exact.engines.certified import TRIPLES, TailCounts, count_states
 from separatrix.exact.engines.outcome import Neuron
-from separatrix.exact.engines.sign_counts import TRIPLES, TailCounts, count_states
 from separatrix.exact.proofs.lines import FiringLine
 
 

@@ -19,8 +19,8 @@ from flint import fmpq
 from separatrix.constructions import Construction, Label
 from separatrix.core.numbers.logforms import Flint
 from separatrix.exact.engines import EngineRefusal
+from separatrix.exact.engines.certified import TRIPLES
 from separatrix.exact.engines.enumerated import MOST_SIGNS, sign_vectors
-from separatrix.exact.engines.sign_counts import TRIPLES
 from separatrix.exact.outputs._base import Outputs
 from separatrix.exact.outputs.floats import SLACK, FloatOutputs
 from separatrix.exact.outputs.proved import ProvedOutputs, ends, precision
