@@ -24,7 +24,6 @@ from separatrix.claims import (
     Finding,
     Ledger,
     Point,
-    Provenance,
     _literal,
     _tools,
     arithmetic,
@@ -40,7 +39,7 @@ from separatrix.claims import (
 )
 from separatrix.claims import readers as reader_claims
 from separatrix.claims import weights as weight_claims
-from separatrix.claims._base import Points
+from separatrix.claims._base import Points, Provenance
 from separatrix.cli.claim import print_ledger
 from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike

@@ -7,11 +7,17 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from separatrix.analysis.costs.state import decoding_state
 from torch import Tensor
 from torch._subclasses import FakeTensor
 
-from separatrix.analysis.costs.cost import bench, count_operations, find_disagreement, measure, peak_bytes
+from separatrix.analysis.costs.cost import (
+    bench,
+    count_operations,
+    decoding_state,
+    find_disagreement,
+    measure,
+    peak_bytes,
+)
 from separatrix.analysis.costs.curves import Bench, CostCurve, Disagreement, compare_with_softmax
 from separatrix.analysis.laws.costs import cost_law
 from separatrix.core.parameters import UsageError

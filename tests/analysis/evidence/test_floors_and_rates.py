@@ -14,8 +14,8 @@ import pytest
 from separatrix.analysis.evidence.conclusions import BesideFloor, compare_with_floor
 from separatrix.analysis.evidence.estimates import SeedSummary, seeds_to_resolve, sign_flip_p
 from separatrix.analysis.evidence.predictions import PredictedScore, Prediction
-from separatrix.analysis.evidence.protocol import read_experiment
-from separatrix.analysis.evidence.training_result import TrainingResult, measure_late_improvement, rates_near_best
+from separatrix.analysis.evidence.protocol import measure_late_improvement, rates_near_best, read_experiment
+from separatrix.analysis.evidence.training_result import TrainingResult
 from separatrix.core.errors import UsageError
 from separatrix.training.tasks import Metric
 

@@ -20,7 +20,7 @@ from cases import BASE
 from expectations import assert_refused, run
 from separatrix.analysis.maps import Boundary, boundary
 from separatrix.analysis.maps.boundary import certify_boundary
-from separatrix.analysis.maps.boundary_search import Bisection, LevelReading, sections, whole_sections
+from separatrix.analysis.maps.boundary_search import LevelReading, SideChange, find_changes, sections, whole_sections
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, UsageError
@@ -171,11 +171,13 @@ def test_constructions_without_a_closed_form_are_searched_too() -> None:
         assert (p >= 0.5) is wanted
 
 
-def search_in(side: Callable[[int], int | None]) -> Bisection:
+def changes_of(side: Callable[[int], int | None], places: Sequence[int]) -> list[SideChange]:
+    """The changes of side that a search finds which starts from these places."""
+
     def read(values: Sequence[Number]) -> list[LevelReading]:
         return [LevelReading(value, 0.0, side(int(value))) for value in values]
 
-    return Bisection(read, lambda low, high: whole_sections(int(low), int(high), 1, 3))
+    return list(find_changes(read(places), read, lambda low, high: whole_sections(int(low), int(high), 1, 3)))
 
 
 @given(st.sets(st.integers(1, 199), max_size=12), st.integers(2, 201))
@@ -185,9 +187,8 @@ def test_search_finds_what_the_scan_shows(jumps: set[int], scanned: int) -> None
     def above(value: int) -> bool:
         return sum(jump <= value for jump in jumps) % 2 == 1
 
-    search = search_in(lambda value: 1 if above(value) else -1)
     places = sorted({round(200 * i / (scanned - 1)) for i in range(scanned)})
-    found = list(search.find_changes(search.read(places)))
+    found = changes_of(lambda value: 1 if above(value) else -1, places)
     for lo, hi in found:
         assert hi.value - lo.value == 1
         assert hi.value in jumps
@@ -203,8 +204,7 @@ def test_search_closes_in_on_what_cannot_be_decided(start: int, width: int) -> N
     def side(value: int) -> int | None:
         return None if start <= value < start + width else 1 if value >= start else -1
 
-    search = search_in(side)
-    ((lo, hi),) = search.find_changes(search.read([0, 200]))
+    ((lo, hi),) = changes_of(side, [0, 200])
     assert (lo.value, hi.value) == (start - 1, start + width)
 
 

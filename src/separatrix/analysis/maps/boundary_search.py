@@ -133,7 +133,7 @@ def _strict_side(low: float, high: float, level: Fraction) -> int | None:
     return 1 if low > level else -1 if high < level else None
 
 
-def _find_changes(
+def find_changes(
     readings: Sequence[LevelReading],
     read: Callable[[Sequence[Number]], list[LevelReading]],
     split: Callable[[Number, Number], list[Number]],
@@ -147,7 +147,7 @@ def _find_changes(
         values = [value for lo, hi in _gaps(stretch) for value in split(lo.value, hi.value)]
         if values:
             finer = sorted([*stretch, *read(values)], key=lambda reading: reading.value)
-            yield from _find_changes(finer, read, split)
+            yield from find_changes(finer, read, split)
         else:
             yield stretch[0], stretch[-1]
 
@@ -208,7 +208,7 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
     read = reader.read if at_once > 1 else _read_one_by_one(reader, len(values), tell)
     readings = read(values)
     split = _splitter(question, span, settings.tolerance or tolerance, at_once)
-    changes = [_prove_change(reader, change) for change in _find_changes(readings, read, split)]
+    changes = [_prove_change(reader, change) for change in find_changes(readings, read, split)]
     crossings, plateaus = _arrange(changes, readings)
     start = {span.name: span.start}
     form = question.fixed.get("form")
