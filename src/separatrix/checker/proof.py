@@ -396,6 +396,9 @@ def _statement(
 ) -> tuple[str, ...]:
     """Return the verified statement in sentences."""
     chances = [value.distinguish for _, value in values]
+    # Enclosures that overlap may hide values that differ, so that p0 and p(only D1) are counted.
+    count = len({(value.p0, value.only_d1) for _, value in values})
+    value_count = f"at most {count} values" if len({*chances}) < count else f"{count} value{'s' if count > 1 else ''}"
     least, most = with_rounding_mark(min(chances)), with_rounding_mark(max(chances))
     last_n, last = short(values[-1][0]), with_rounding_mark(chances[-1])
     firsts = [i for i, verdict in enumerate(verdicts) if i == 0 or verdict != verdicts[i - 1]]
@@ -405,7 +408,7 @@ def _statement(
         f"{mechanism_words(document['mechanism'])} on spike with {words(document['parameters'])}, {every}.",
         scoring(document["mechanism"]),
         meaning("spike", "ones"),
-        f"{P} has {len({*chances})} values, from {least} to {most}; it is {last} for every such n from {last_n} on.",
+        f"{P} has {value_count}, from {least} to {most}; it is {last} for every such n from {last_n} on.",
         f"At delta {document['delta']}: {', then '.join(runs)}, for ever.",
         "Verified for every such n, in exact arithmetic: the least number of + blocks that makes a row fire, for every "
         "row and sign triple; the exact fractions of one neuron; and the verdict.",

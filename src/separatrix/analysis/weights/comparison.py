@@ -137,7 +137,7 @@ def _candidates(point: SpikePoint, theta: Fraction | None, eta: Fraction) -> Ite
     ones = BlockScores.diagonal_plus_ones(point, zero, one)
     yield Candidate("ones", "11ᵀ", ones, {}, (), "none: the paper's weights")
     identity = BlockScores.diagonal_plus_ones(point, one, zero)
-    yield Candidate("identity", "I", identity, {}, (), "blind once blocks are large")
+    yield Candidate("identity", "I", identity, {}, (), "the weight of the spike falls with the size of blocks")
     yield _rank_one(point)
     yield _with_n(point, theta)
     amplitude = {"1/a1": 1 / point.a[1], "1/c": 1 / point.c}
@@ -252,9 +252,10 @@ def _statements(point: SpikePoint, eta: Fraction) -> Iterator[str]:
         f"{for_people(float(limit))}: the normaliser loses the spike, not linearity."
     )
     s0, s1 = (a * total for a, total in zip(point.a, point.row_sums, strict=True))
-    upper = "any larger g" if s0 == 0 else f"g < {for_people(float(1 / s0))}"
+    upper = "" if s0 == 0 else f" < {for_people(float(1 / s0))}"
     if s0 < s1:
         yield (
-            f"Normalised linear attention does not change if X is multiplied by a number g; softmax with X = g 11ᵀ "
-            f"separates, for large n, where {for_people(float(1 / s1))} < g and {upper}."
+            "Normalised linear attention does not change if X is multiplied by a number g. Softmax does: with "
+            "X = g 11ᵀ and growing n, the spike's row attends to the spike alone in D1 and not to it in D0 where "
+            f"{for_people(float(1 / s1))} < g{upper}."
         )

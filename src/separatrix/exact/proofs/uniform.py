@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
@@ -215,11 +215,12 @@ def _bound_softmax(boxes: Mapping[str, Box], m: int, n: int, temperature: Fracti
     a0 = boxes["a0"].most("s0 = a0 (a0+b+c) has to stay below 1")
     b_most = b.most("the signs of the blocks weigh b")
     s1 = a1 * (a1 + b.least() + c.least()) / temperature
-    _require(s1 > 1, f"s1 > 1, and s1 = a1 (a1+b+c) may be {_show(s1)}")
+    divisor = "" if temperature == 1 else " / temperature"
+    _require(s1 > 1, f"s1 > 1, and s1 = a1 (a1+b+c){divisor} may be {_round(s1, ROUND_FLOOR)}")
     s0 = Fraction(0)
     if a0 > 0:
         s0 = a0 * (a0 + b_most + c.most("s0 = a0 (a0+b+c) has to stay below 1")) / temperature
-    _require(s0 < 1, f"s0 < 1, and s0 = a0 (a0+b+c) may be {_show(s0)}")
+    _require(s0 < 1, f"s0 < 1, and s0 = a0 (a0+b+c){divisor} may be {_round(s0, ROUND_CEILING)}")
     _require(n * (s1 - 1) >= s1, f"n (s1-1) >= s1, which holds from n = {math.ceil(s1 / (s1 - 1))} on")
     f0, f1 = (1 / (1 + (n - 1) * arb(n) ** -arb(rational(s))) for s in (s0, s1))
     p, eta = _firing_bound(f0, a0, b_most, boxes["d"])
@@ -227,10 +228,10 @@ def _bound_softmax(boxes: Mapping[str, Box], m: int, n: int, temperature: Fracti
     _require(triples > 0, "a sign triple fires on D1 everywhere in the ranges, a1 - b > 0.1, and none does")
     low = ((1 - p) ** m - (1 - arb(triples) / 8) ** m).lower()
     hypotheses = [
-        f"s1 = a1 (a1+b+c) >= {_show(s1)} > 1",
-        f"s0 = a0 (a0+b+c) <= {_show(s0)} < 1",
+        f"s1 = a1 (a1+b+c){divisor} > 1, since s1 - 1 >= {_round(s1 - 1, ROUND_FLOOR)}",
+        f"s0 = a0 (a0+b+c){divisor} < 1, since 1 - s0 >= {_round(1 - s0, ROUND_FLOOR)}",
         f"n (s1-1) >= s1 from n = {n} on",
-        f"eta = 0.1 - f0 (a0+b) >= {for_people(float(eta.lower()), 4)} > 0",
+        f"eta = 0.1 - f0 (a0+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0",
         f"{triples} of 8 sign triples fire on D1",
     ]
     return low, hypotheses
@@ -243,7 +244,7 @@ def _bound_linear(boxes: Mapping[str, Box], m: int, n: int) -> tuple[arb, list[s
     _require(r > 0, "b + c has a positive lower bound")
     weight = arb(rational((a + r) / (a + r + (n - 1) * r)))
     p, eta = _firing_bound(weight, a, b_most, boxes["d"])
-    hypotheses = [f"eta = 0.1 - f (a1+b) >= {for_people(float(eta.lower()), 4)} > 0"]
+    hypotheses = [f"eta = 0.1 - f (a1+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0"]
     return (1 - (1 - p) ** m).upper(), hypotheses
 
 
@@ -278,5 +279,14 @@ def _open(reason: str) -> EngineRefusal:
     return EngineRefusal(f"open: the uniform theorem does not apply: {reason}; {INSTEAD}")
 
 
-def _show(value: Fraction) -> str:
-    return format_exact(value) if len(format_exact(value)) <= 12 else for_people(float(value), 4)
+def _lower(value: arb) -> Fraction:
+    """Return a rational lower end of a ball."""
+    return Fraction(math.nextafter(float(value.lower()), -math.inf))
+
+
+def _round(value: Fraction, rounding: str) -> str:
+    """Spell a number with four digits, rounded in one direction; exactly if it is short."""
+    if len(exact := format_exact(value)) <= 12:
+        return exact
+    context = Context(prec=4, rounding=rounding)
+    return for_people(float(context.divide(Decimal(value.numerator), Decimal(value.denominator))), 4)
