@@ -28,21 +28,10 @@ PARAMETERS = {
     name: tuple(dict.fromkeys(key for key in ("m", "tau", *signature(define).parameters) if key != "label"))
     for name, define in DEFINITIONS.items()
 }
-WHOLE = {
-    "n": (2, None),
-    "m": (1, None),
-    "d": (4, MOST_BLOCKS + 3),
-    "r0": (1, None),
-    "r1": (1, None),
-    "q": (1, None),
-    "width": (1, None),
-    "digits": (1, None),
-    "groups": (1, 11),
-    "k": (2, None),
-    "levels": (2, None),
-    "at": (0, None),
-}
-"""The whole numbers among the parameters, with their ranges; the others are positive rationals."""
+LEAST = {"n": 2, "d": 4, "k": 2, "levels": 2, "at": 0}
+LEAST |= dict.fromkeys(("m", "r0", "r1", "q", "width", "digits", "groups"), 1)
+"""The least values of parameters that are whole numbers; the others are positive rationals."""
+MOST = {"d": MOST_BLOCKS + 3, "groups": 11}
 MAY_VANISH = ("a0", "gap", "rho", "noise", "spread")
 MECHANISMS = {"softmax": ("temperature",), "linear": (), "power": ("beta",), "taylor": ("order",)}
 NO_LEMMA = "not claimed"
@@ -79,19 +68,16 @@ def read(document: object) -> Certificate:
     assert isinstance(document, dict)
     has_blocks = document.get("construction") in list(BLOCK_MODELS)
     body = fields(document, "the certificate", (*FIELDS, *(("spike_weights", "thresholds") if has_blocks else ())))
-    if type(body["format"]) is not str or body["format"] != FORMAT:
-        raise Malformed(f"format is not {FORMAT}")
-    if type(body["version"]) is not int or body["version"] != VERSION:
-        raise Malformed(f"version is not {VERSION}, the one this checker knows")
+    require(type(body["format"]) is str and body["format"] == FORMAT, f"format is not {FORMAT}")
+    is_known = type(body["version"]) is int and body["version"] == VERSION
+    require(is_known, f"version is not {VERSION}, the one this checker knows")
     kernel = read_kernel(body["mechanism"])
     model, m = read_model(word(body["construction"], "construction", PARAMETERS), body["parameters"])
     delta = exact(body["delta"], "delta", MOST_DIGITS)
-    if not 0 < delta < Fraction(1, 2):
-        raise Malformed("delta does not lie between 0 and 1/2")
+    require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
     neuron = fields(body["neuron"], "neuron", ("p0", "p1", "only_d1"))
     network = fields(body["network"], "network", ("fire_d0", "fire_d1", "distinguish"))
-    if type(body["sha256"]) is not str:
-        raise Malformed("sha256 is not text")
+    require(type(body["sha256"]) is str, "sha256 is not text")
     return Certificate(
         kernel,
         model,
@@ -130,8 +116,9 @@ def read_model(construction: str, value: object) -> tuple[Model, int]:
     for name, entry in body.items():
         if name == "form":
             numbers[name] = word(entry, name, ("ones", "identity"))
-        elif name in WHOLE:
-            numbers[name] = None if name == "digits" and entry is None else integer(entry, name, *WHOLE[name])
+        elif name in LEAST:
+            is_absent = name == "digits" and entry is None
+            numbers[name] = None if is_absent else integer(entry, name, LEAST[name], MOST.get(name))
         else:
             numbers[name] = exact(entry, name, MOST_DIGITS)
             may_vanish = name in MAY_VANISH or (construction, name) == ("parity", "b")

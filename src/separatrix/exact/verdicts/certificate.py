@@ -42,8 +42,9 @@ def certify(construction: Construction, mechanism: Mechanism, delta: Fraction) -
         count = certified.count(construction, mechanism)
         outcome, states = certified.outcome(construction, count), _block_states(count)
         is_decided = all(threshold.is_decided for threshold in count.thresholds)
-    verdict, neuron = Verdict(construction, mechanism, outcome, delta), (outcome.p0, outcome.p1, outcome.only)
-    if not is_decided or verdict.word == "undecided" or not all(isinstance(p, Fraction) for p in neuron):
+    verdict = Verdict(construction, mechanism, outcome, delta)
+    neuron = [p for p in (outcome.p0, outcome.p1, outcome.only) if isinstance(p, Fraction)]
+    if not is_decided or verdict.word == "undecided" or len(neuron) < 3:
         raise EngineRefusal("some comparisons are undecided, so there is nothing to certify at these parameters")
     body = {
         "format": FORMAT,
