@@ -75,8 +75,8 @@ def mechanism_words(mechanism: Mapping[str, Any]) -> str:
 
 
 def words(values: Mapping[str, Any]) -> str:
-    """Return the values as `name=value` words."""
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    """Return the values as `name=value` words, without those that are not given."""
+    return " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 def with_rounding_mark(value: Enclosure, mark: str = " (rounded)") -> str:
