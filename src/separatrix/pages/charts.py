@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.pages.looks import FAINT, Look, print_colour
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from separatrix.pages.pages import render_page
+from separatrix.pages.paper import Axes, Figure, new_figure, paper_style, save_small_png
+from separatrix.pages.plots.registry import SIZE
 
 PIXEL = 0.75
 """Points in a picture for a pixel on a page."""
@@ -224,9 +223,7 @@ def draw_charts(
     keys: Sequence[Look] | None = None,
 ) -> Figure:
     """Return a figure with charts side by side and one legend above them; call it in `paper_style`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size)
+    figure = new_figure(*size)
     grid = figure.subplots(-(-len(charts) // columns), columns, squeeze=False, width_ratios=ratios)
     for place, (axes, chart) in enumerate(zip(grid.flat, charts, strict=False)):
         draw_chart(axes, chart)
@@ -237,6 +234,13 @@ def draw_charts(
         axes.set_visible(False)
     add_legend(figure, merge_keys(charts) if keys is None else keys)
     return figure
+
+
+def chart_page(chart: Chart, **variables: Any) -> str:
+    """Return the page of one chart and its numbers; `variables` are those of the template."""
+    with paper_style():
+        image = save_small_png(draw_charts([chart], SIZE, 1))
+    return render_page("curve.html.j2", ("chart",), image=image, chart=chart, **variables)
 
 
 def add_legend(figure: Figure, keys: Sequence[Look]) -> None:

@@ -11,9 +11,12 @@ from separatrix.pages.bundle import read_ramps
 from separatrix.pages.looks import FAINT, GRID, INK, PRINTED
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
+else:
+    # Modules that draw import these types from here: matplotlib takes a second to load.
+    Axes = Figure = Any
 
 PICTURES = (".pdf", ".png", ".svg")
 """Suffixes of the files that pictures are written to."""
@@ -69,6 +72,13 @@ def paper_style() -> Iterator[None]:
         rcdefaults()
         rcParams.update(style)
         yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches."""
+    from matplotlib import figure
+
+    return figure.Figure(figsize=(width, height))
 
 
 def save_figure(figure: Figure, kind: str, **options: Any) -> bytes:

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.analysis.laws import NoScaling, Scaling, Scalings
 from separatrix.core.errors import UsageError
 from separatrix.core.numbers.spelling import RAISED, for_people
-from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart, draw_charts
+from separatrix.pages.charts import Chart, ChartAxis, Series, chart_page, draw_chart
 from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import choose_looks
 from separatrix.pages.maps.captions import describe_fixed, join_words
 from separatrix.pages.maps.scales import axis_label
-from separatrix.pages.pages import render_page
-from separatrix.pages.paper import paper_style, save_small_png
-from separatrix.pages.plots.registry import SIZE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from separatrix.pages.paper import Axes
 
 MAX_NAMED = 4
 """Mechanisms or laws that a heading names."""
@@ -148,16 +143,11 @@ def page(result: Scaling | Scalings) -> str:
     if not _scalings(result):
         reason = next(row.reason for row in result if isinstance(row, NoScaling))  # type: ignore[union-attr]
         raise UsageError(f"there is nothing to draw: {reason}")
-    with paper_style():
-        image = save_small_png(draw_charts([chart(result)], SIZE, 1))
-    return render_page(
-        "curve.html.j2",
-        ("chart",),
+    return chart_page(
+        chart(result),
         title=finding(result),
         description="",
         sentences=sentences(result),
-        image=image,
-        chart=chart(result),
         **table(result),
         made_by=made_by(result),
     )

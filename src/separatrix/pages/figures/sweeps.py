@@ -56,21 +56,20 @@ def make_figure(sweeps: Sequence[ParameterSweep]) -> PaperFigure:
     )
 
 
-def _best(sweep: ParameterSweep, mechanism: str) -> float:
-    return max(map(float, sweep.cells.filter(mechanism=mechanism)["distinguish"]))
-
-
 def _title(sweeps: Sequence[ParameterSweep]) -> str:
-    softmax, linears = ([_best(sweep, name) for sweep in sweeps] for name in MECHANISMS)
+    softmax, linears = (
+        [max(sweep.cells.filter(mechanism=name)["distinguish"]) for sweep in sweeps] for name in MECHANISMS
+    )
     count = sum(best >= 1 - DELTA for best in softmax)
     everywhere = "every sweep" if count == len(sweeps) else f"{count} of {len(sweeps)} sweeps"
-    linear = max(linears)
-    stays = "is blind throughout" if linear <= DELTA else f"never gets above P = {spell_number(linear, 2)}"
+    blind = max(linears) <= DELTA
+    stays = "is blind throughout" if blind else f"never gets above P = {spell_number(max(linears), 2)}"
     return f"Softmax tells D0 from D1 somewhere in {everywhere}; linear attention {stays}"
 
 
 def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
-    base = ", ".join(f"{_subscript(name)} = {spell_value(value)}" for name, value in BASE.items())
+    names = {"a0": "a₀", "a1": "a₁"}
+    base = ", ".join(f"{names.get(name, name)} = {spell_value(value)}" for name, value in BASE.items())
     rows = [row for sweep in sweeps for row in sweep.cells.iter_rows(named=True)]
     sampled_rows = [row for row in rows if row["dense"] is not None]
     covered_count = sum(row["low"] <= row["distinguish"] <= row["high"] for row in sampled_rows)
@@ -150,7 +149,3 @@ def _mechanism_series(sweep: ParameterSweep, name: str) -> list[Series]:
             marks, sampled_cells["x"].to_list(), sampled_cells["dense"].to_list(), f"{look.label}, sampled", low, high
         ),
     ]
-
-
-def _subscript(name: str) -> str:
-    return name.replace("a0", "a₀").replace("a1", "a₁")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 from separatrix.pages.charts import Chart, ChartAxis, Note, Rule, Series
 from separatrix.pages.looks import COLOURS, FAINT, INK, LOOKS, Look, css_colour
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 
 Palette = Mapping[str, Look]
 SHAPES = ("square", "diamond", "triangle-down", "cross", "star")
 CEILING, FLOOR = Look("ceiling", INK, width=1.6), Look("floor", FAINT, (2, 2), width=1.6)
+LIMITS = ((CEILING, "ceiling"), (FLOOR, "floor"))
+"""Looks of the scores between which training takes place, and their names in results."""
 PROVED = Look("proved ceiling", INK, (5, 2), "triangle-up", 1.6, is_filled=True)
 PROBABILITY_RANGE = (-0.03, 1.03)
 
@@ -101,22 +101,17 @@ def overview(part: ReportPart, palette: Palette) -> Chart:
     """Return the experiments of a part side by side: medians between floor and ceiling."""
     names = _names(part)
     series = []
-    for look, limits in (
-        (CEILING, [result.ceiling for result in part.results]),
-        (FLOOR, [result.floor for result in part.results]),
-    ):
+    for look, limit in LIMITS:
+        scores = enumerate(getattr(result, limit) for result in part.results)
         # The last point of each experiment makes a gap before the next one.
-        ends = [
-            end for place, y in enumerate(limits) for end in ((place - 0.4, y), (place + 0.4, y), (place + 0.45, None))
-        ]
+        ends = [end for x, y in scores for end in ((x - 0.4, y), (x + 0.4, y), (x + 0.45, None))]
         series.append(replace(Series.through(ends, look), is_silent=True))
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * 0.22
         points = [(x + shift, evidence) for x, evidence in _of_mechanism(part, range(len(part.results)), name)]
         series += [_proofs(points, name), _medians(palette[name], points), _witnesses(palette[name], points, 0.07)]
-    ticks = [(place, label) for place, label in enumerate(part.labels)]
     span = (-0.5, len(part.results) - 0.5)
-    axis = ChartAxis("experiment", range=span, ticks=ticks, is_category=True)
+    axis = ChartAxis("experiment", range=span, ticks=[*enumerate(part.labels)], is_category=True)
     return Chart(axis, _score_axis(part.results), [*series, WITNESS_KEY], height=300)
 
 
@@ -124,10 +119,7 @@ def against_parameter(part: ReportPart, palette: Palette) -> Chart:
     """Return the scores against the parameter in which experiments differ, with both ceilings."""
     parameter = part.varied or ""
     places = [float(result.task.parameters.as_json()[parameter]) for result in part.results]
-    series = [
-        Series(CEILING, places, [result.ceiling for result in part.results]),
-        Series(FLOOR, places, [result.floor for result in part.results]),
-    ]
+    series = [Series(look, places, [getattr(result, name) for result in part.results]) for look, name in LIMITS]
     for name in _names(part):
         look, points = palette[name], list(_of_mechanism(part, places, name))
         medians = [(x, evidence.trained.median) for x, evidence in points if evidence.trained is not None]

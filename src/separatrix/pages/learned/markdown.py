@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 from separatrix.pages.learned.texts import seeds_text, summary_text
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 
 HEAD = ("task", "mechanism", "median", "seeds", "rate", "weights", "state, bytes", "best floor", "beside it")
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.analysis.evidence.estimates import SeedSummary, describe_resolution
+from separatrix.analysis.evidence.predictions import Prediction
+from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence, ReportPart, TrainingResult
 from separatrix.core.files.writing import write_whole
 from separatrix.core.numbers.json import json_file
 from separatrix.pages.charts import Chart, merge_keys
@@ -23,12 +25,8 @@ from separatrix.pages.learned.texts import (
     seeds_text,
     summary_text,
 )
+from separatrix.pages.looks import Look
 from separatrix.pages.pages import Section, render_page, render_section
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.predictions import Prediction
-    from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence, ReportPart, TrainingResult
-    from separatrix.pages.looks import Look
 
 SUFFIXES = (".html", ".json", ".md", ".png")
 

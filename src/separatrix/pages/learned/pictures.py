@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 from separatrix.pages.charts import Chart, add_legend, draw_charts
 from separatrix.pages.learned.charts import FLOOR, Palette, choose_palette, score_label
 from separatrix.pages.looks import COLOURS, FAINT, INK, PRINTED, Look, print_colour
-from separatrix.pages.paper import paper_style, save_figure, save_small_png
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
+from separatrix.pages.paper import Axes, new_figure, paper_style, save_figure, save_small_png
 
 WIDTH = 6.4
 """Inches."""
@@ -69,10 +65,8 @@ def _draw_marks(axes: Axes, row: int, evidence: MechanismEvidence, look: Look) -
 
 def scores_png(result: TrainingResult, palette: Palette) -> bytes:
     """Return the scores of an experiment as a picture for a page."""
-    from matplotlib.figure import Figure
-
     with paper_style():
-        figure = Figure(figsize=(WIDTH, 1.3 + 0.42 * len(result.mechanisms)))
+        figure = new_figure(WIDTH, 1.3 + 0.42 * len(result.mechanisms))
         draw_scores(result, figure.subplots(), palette)
         return save_small_png(figure)
 
@@ -86,13 +80,11 @@ def charts_png(*charts: Chart) -> bytes:
 
 def floors_png(parts: Sequence[ReportPart]) -> bytes:
     """Return a row for each task: its seeds and medians beside the floor, and its learning curves."""
-    from matplotlib.figure import Figure
-
     results = [result for part in parts for result in part.results]
     names = dict.fromkeys(evidence.mechanism for result in results for evidence in result.mechanisms)
     looks = {name: Look(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
     with paper_style():
-        figure = Figure(figsize=(WIDTH, 0.5 + 1.8 * len(results)))
+        figure = new_figure(WIDTH, 0.5 + 1.8 * len(results))
         grid = figure.subplots(len(results), 2, squeeze=False)
         for (left, right), result in zip(grid, results, strict=True):
             _draw_beside_floor(left, right, result, looks)

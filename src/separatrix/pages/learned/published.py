@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from separatrix.analysis.evidence.published import RULE, ReproducedNumber, ReproductionLedger
 from separatrix.pages.learned.markdown import table_line
 from separatrix.pages.pages import Section, render_section
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.published import ReproducedNumber, ReproductionLedger
 
 HEAD = ("entry", "published", "ours", "verdict", "statement and source", "reason")
 
 
 def published_section(ledger: ReproductionLedger) -> Section:
     """Return the table, the rule of its verdicts, and the command that measures each entry."""
-    from separatrix.analysis.evidence.published import RULE
-
     commands = [
         (entry.command, f"about {entry.cpu_seconds:,} CPU seconds if nothing is stored")
         for entry in ledger.entries

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from separatrix.analysis.evidence.estimates import SeedSummary
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.estimates import PairedDifference
-    from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence
+from separatrix.analysis.evidence.estimates import PairedDifference, SeedSummary
+from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence
 
 HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", "weights", "state, bytes")
 MAX_SEEDS = 24

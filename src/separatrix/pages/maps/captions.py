@@ -61,10 +61,8 @@ def _ranges(result: Map) -> list[str]:
         values = _finite(layer)
         if values.size:
             low, high = for_people(float(values.min()), 3), for_people(float(values.max()), 3)
-            span = low if low == high else f"{low} to {high}"
-            needs = (
-                f"needs {span} bits" if result.quantity == "bits" else f"has {quantity_label(result.quantity)} {span}"
-            )
+            span, label = low if low == high else f"{low} to {high}", quantity_label(result.quantity)
+            needs = f"needs {span} bits" if result.quantity == "bits" else f"has {label} {span}"
             parts.append(f"{layer.mechanism} {needs}")
     return parts
 
@@ -124,11 +122,6 @@ def place(result: Map) -> dict[str, Any]:
         "words": list(words.items()),
         "options": [*quantity, *difference, *sampling_options(result)],
     }
-
-
-def own_axes(result: Map) -> list[str]:
-    """Return the axes that are parameters of the mechanisms."""
-    return [axis.name for axis in (result.x, result.y) if result.questions[0].is_own(axis.name)]
 
 
 def made_by(result: Map) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from separatrix.analysis.maps import BoundaryCurve
 from separatrix.analysis.maps.boundary_result import CurvePoint
@@ -17,9 +16,7 @@ from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import COLOURS, INK, Look
 from separatrix.pages.maps.captions import READER_NOTE, describe_fixed, join_words
 from separatrix.pages.maps.scales import axis_label
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from separatrix.pages.paper import Axes
 
 
 def _subject(result: BoundaryCurve) -> str:

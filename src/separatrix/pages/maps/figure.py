@@ -207,7 +207,8 @@ def map_figure(result: Map) -> MapFigure:
         "n_used": None if lengths is None else [[spell_value(n) for n in row] for row in lengths.tolist()],
         "title": captions.title(result),
         "place": captions.place(result),
-        "own": captions.own_axes(result),
+        # The axes that are parameters of the mechanisms.
+        "own": [axis.name for axis in (result.x, result.y) if result.question.is_own(axis.name)],
     }
     panels = tuple(_panel(result, layer) for layer in result.panels)
     return MapFigure(PlaneAxis.of(result.x), PlaneAxis.of(result.y), panels, quantity_levels(result), heading)
@@ -221,14 +222,8 @@ def _panel(result: Map, layer: Layer) -> MapPanel:
     if boundary is not None:
         numbers["formula"] = boundary[1]
     is_probability = result.quantity in PROBABILITIES and not result.difference
-    return MapPanel.of_values(
-        layer.mechanism,
-        layer.mechanism,
-        numbers,
-        quantity_scale(result),
-        layer.margin if is_probability else None,
-        about={name: getattr(layer, name) for name in LAYER_TEXTS},
-        formula=None
-        if boundary is None
-        else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
-    )
+    margin, scale = layer.margin if is_probability else None, quantity_scale(result)
+    about = {name: getattr(layer, name) for name in LAYER_TEXTS}
+    formula = boundary and {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")}
+    name = layer.mechanism
+    return MapPanel.of_values(name, name, numbers, scale, margin, about=about, formula=formula)

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from separatrix.pages.looks import INK, print_colour
 from separatrix.pages.maps.figure import MapFigure, MapPanel, PlaneAxis
 from separatrix.pages.maps.scales import FORMAT_LEVELS, Array, ColourScale
-from separatrix.pages.paper import colour_map
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
-    from matplotlib.figure import Figure
+from separatrix.pages.paper import Axes, Figure, colour_map, new_figure
 
 WHITE = "#ffffff"
 DASHES = ((1, 1.2), (4, 2), (6, 2, 1, 2), ())
 """Of the lines at levels, in pictures."""
 
 
-def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
-    """Draw a panel on matplotlib axes: the cells, and the lines over them."""
+def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> Any:
+    """Draw a panel on matplotlib axes: the cells, whose image is returned, and the lines over them."""
     x, y, scale = figure.x, figure.y, panel.scale
     image = axes.pcolormesh(
         x.values,
@@ -52,9 +47,8 @@ def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
         name = f"{panel.formula['formula']} {panel.formula['tag']}"
         _draw_contour(axes, figure, panel.numbers["formula"], name, ())
     for line in panel.lines:
-        _draw_line(
-            axes, line.x, line.y, line.look.label, tuple(0.5 * part for part in line.look.dash), line.look.colour
-        )
+        dashes = [0.5 * part for part in line.look.dash]
+        _draw_line(axes, line.x, line.y, line.look.label, dashes, line.look.colour)
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
     return image
 
@@ -84,15 +78,13 @@ def _draw_line(axes: Axes, x: Array, y: Array, name: str, dash: Sequence[float],
 
 def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, Array]]:
     """Return the lines on which `values` is zero, in pieces."""
-    from matplotlib.figure import Figure
-
     values = np.where(np.isfinite(values), values, np.nan)
     # Without a change of sign there is no line, and matplotlib would warn.
     if not (np.nanmin(values, initial=0) < 0 < np.nanmax(values, initial=0)):
         return []
     # Contours are interpolated on the axes as they are drawn, evenly in the logarithm.
     across, up = (np.log10(axis.values) if axis.log else axis.values for axis in (x, y))
-    contours = Figure().subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
+    contours = new_figure(1, 1).subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
     pieces = [np.asarray(piece) for piece in contours.allsegs[0] if len(piece) > 1]
     return [
         (10 ** piece[:, 0] if x.log else piece[:, 0], 10 ** piece[:, 1] if y.log else piece[:, 1]) for piece in pieces
@@ -101,11 +93,9 @@ def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, A
 
 def draw_map(figure: MapFigure, caption: str = "") -> Figure:
     """Return the panels side by side with their colour bars, in the style of paper."""
-    from matplotlib.figure import Figure
-
     columns = min(len(figure.panels), 3)
     rows = -(-len(figure.panels) // columns)
-    drawing = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))
+    drawing = new_figure(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3)
     grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes in grid.flat[len(figure.panels) :]:
         axes.set_visible(False)

@@ -17,12 +17,11 @@ from separatrix.core.files.writing import require_writable, write_whole
 from separatrix.core.numbers.json import json_file
 from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.core.result import Result
-from separatrix.pages.paper import PICTURES, paper_style, save_figure
+from separatrix.pages.paper import PICTURES, Axes, new_figure, paper_style, save_figure
 from separatrix.pages.plots.registry import DRAWINGS
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
 
 TABLES = (".json", ".csv", ".parquet")
 
@@ -37,12 +36,9 @@ def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
     from matplotlib.axes import Axes
 
     if ax is None:
-        from matplotlib.figure import Figure
-
         width, height = drawing.size(result)
         with paper_style():
-            new_axes = Figure(figsize=(width * count, height)).subplots(1, count)
-            return plot(result, new_axes)
+            return plot(result, new_figure(width * count, height).subplots(1, count))
     # `subplots` returns one object, a row or a grid of them, and users pass lists.
     targets = [ax] if isinstance(ax, Axes) else list(np.ravel(np.array(ax, dtype=object)))
     stray = next((target for target in targets if not isinstance(target, Axes)), None)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from separatrix.analysis.maps import Boundary
 from separatrix.core.numbers import format_exact
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
 from separatrix.pages.maps.scales import axis_label
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.analysis.maps import Boundary
+from separatrix.pages.paper import Axes
 
 
 def draw_boundary(result: Boundary, axes: Axes) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from separatrix.analysis.cards.card import Card
 from separatrix.analysis.costs.curves import Bench, CostCurve
 from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart
 from separatrix.pages.looks import BLUE, ORANGE, VERMILION, choose_looks
+from separatrix.pages.paper import Axes
 from separatrix.pages.plots.registry import SIZE
 from separatrix.pages.verdict_words import COLOURS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.analysis.cards.card import Card
 
 UNITS = {
     "seconds": ("time, ms", 1e3),

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from separatrix.core.numbers import format_exact
+from separatrix.exact.proofs import Proof, Proofs
 from separatrix.pages.looks import FAINT, INK, PRINTED, choose_looks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.exact.proofs import Proof, Proofs
+from separatrix.pages.paper import Axes
 
 LARGEST_FLOAT = 10**300
 MARGIN = 0.25

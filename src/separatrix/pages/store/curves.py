@@ -27,12 +27,6 @@ MAX_LINES = 12
 """Mechanisms in one chart."""
 MAX_NAMED_PARTS = 6
 """Parts of the plan that one sentence names."""
-INTRODUCTION = (
-    "P(tells apart) is the probability over the reader's random signs that it tells D0 from D1. Lines are "
-    "exact, with a gap where a cell has no answer; open markers are sampled, one for each seed, with the "
-    "interval of each. The margin, where there is one, is the difference between the labels before any "
-    "threshold."
-)
 
 
 def curves_section(groups: Sequence[Group]) -> Section | None:
@@ -52,7 +46,6 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
         "Curves",
         "sweep_figures.html.j2",
         prefix="curve",
-        introduction=INTRODUCTION,
         figures=[_figure(list(curves), looks, most) for _, curves in figure_curves],
         notes=[note for note in (more, _describe_missing(groups)) if note],
     )
@@ -179,8 +172,6 @@ def _series(cells: pl.DataFrame, at: str, look: Look, column: str, most: int) ->
 
 
 def _describe_sampling(row: Mapping[str, Any]) -> str:
-    parts = ["sampled"]
-    parts += [f"{row['draws']} draws"] if row["draws"] is not None else []
-    parts += [f"seed {row['seed']}"] if row["seed"] is not None else []
-    parts += [str(row["dtype"])] if row["dtype"] is not None else []
-    return ", ".join(parts)
+    formats = {"draws": "{} draws", "seed": "seed {}", "dtype": "{}"}
+    texts = [text.format(row[name]) for name, text in formats.items() if row[name] is not None]
+    return ", ".join(["sampled", *texts])

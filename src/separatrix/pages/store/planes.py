@@ -20,11 +20,6 @@ from separatrix.pages.store.texts import count_evidence, describe_verdicts, join
 MAX_MAPS, MAX_SIDE = 24, 100
 """Maps on one page, and cells along a side of a map."""
 LEVELS = {"P = 1/2": 0.5}
-INTRODUCTION = (
-    "P(tells apart) over the reader's random signs, on one scale from 0 to 1; where it is nearly the same "
-    "all over a map, the margin is shown instead. Cells without an answer are hatched. The dotted line is "
-    "where P passes 1/2, along the edges of cells."
-)
 
 
 def maps_section(groups: Sequence[Group]) -> Section | None:
@@ -38,17 +33,9 @@ def maps_section(groups: Sequence[Group]) -> Section | None:
         if mechanisms:
             figures.append(_group_figure(group, mechanisms))
             room -= len(mechanisms)
-    left_count = max(0, count - MAX_MAPS)
+    left = f"{spell_count(count - MAX_MAPS, 'map is')} not drawn besides; results.csv has all cells."
     return render_section(
-        "maps",
-        "Maps",
-        "sweep_figures.html.j2",
-        prefix="map",
-        introduction=INTRODUCTION,
-        figures=figures,
-        notes=[f"{spell_count(left_count, 'map is')} not drawn besides; results.csv has all cells."]
-        if left_count
-        else [],
+        "maps", "Maps", "sweep_figures.html.j2", prefix="map", figures=figures, notes=[left] if count > MAX_MAPS else []
     )
 
 
