@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, working
@@ -40,12 +40,12 @@ def readers(
     delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Also compute AUCs, and the accuracy of the best possible reader, with Gaussian noise of this "
             "sd on every output, in margin units."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the draws, if no exact engine applies.")] = 0,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare the fixed reader with better readers.
@@ -66,13 +66,8 @@ def readers(
 
     construction, mechanism, parameters = options.read_question(readers, construction, mechanism, words)
     with announced("readers", ANNOUNCEMENT, as_json), working(as_json) as tell:
-        result = run(
-            *(construction, mechanism, parameters),
-            delta=delta,
-            noise_sd=noise,
-            sampling=Sampling(seed=seed),
-            progress=tell,
-        )
+        sampling = Sampling(seed=seed)
+        result = run(construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=sampling, progress=tell)
     show(result, as_json, lambda: _view(result))
 
 
