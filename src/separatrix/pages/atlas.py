@@ -39,8 +39,7 @@ def rescue_legend(atlas: Atlas) -> dict[str, str]:
 
 def size(atlas: Atlas) -> tuple[float, float]:
     """Return the inches across and up."""
-    rows = max(_row_places(atlas).values()) + 1
-    return 1.6 + COLUMN_WIDTH * len(atlas.constructions), 1.5 + ROW_HEIGHT * rows
+    return 1.6 + COLUMN_WIDTH * len(atlas.constructions), 1.5 + ROW_HEIGHT * (max(_row_places(atlas).values()) + 1)
 
 
 def draw_cells(atlas: Atlas, axes: Axes) -> None:

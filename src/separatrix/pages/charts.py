@@ -58,24 +58,12 @@ class Series:
 
     def as_json(self) -> dict[str, Any]:
         """Return the series for chart.js."""
-        look = self.look
-        return {
-            "name": self.name or look.label,
-            "colour": look.colour,
-            "dash": look.dash,
-            "width": look.width,
-            "symbol": look.path,
-            "filled": look.is_filled,
-            "line": look.has_line,
-            "x": list(self.x),
-            "y": list(self.y),
-            "low": None if self.low is None else list(self.low),
-            "high": None if self.high is None else list(self.high),
-            "band": self.is_band,
-            "texts": self.texts,
-            "silent": self.is_silent,
-            "size": self.symbol_size,
-        }
+        look, numbers = self.look, {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
+        line = {"colour": look.colour, "dash": look.dash, "width": look.width, "line": look.has_line}
+        symbols = {"symbol": look.path, "filled": look.is_filled, "size": self.symbol_size}
+        texts = {"name": self.name or look.label, "texts": self.texts, "silent": self.is_silent, "band": self.is_band}
+        lists = {name: None if values is None else list(values) for name, values in numbers.items()}
+        return {**texts, **line, **symbols, **lists}
 
 
 @dataclass(frozen=True)
@@ -161,17 +149,10 @@ def draw_chart(axes: Axes, chart: Chart) -> None:
     for series in chart.series:
         _draw_series(axes, series)
     for note in chart.notes:
-        axes.annotate(
-            note.text,
-            (note.x, note.y),
-            xytext=(PIXEL * note.dx, -PIXEL * note.dy),
-            xycoords="axes fraction" if note.inside else "data",
-            textcoords="offset points",
-            ha=note.align,
-            va="center" if note.valign == "middle" else note.valign,
-            color=print_colour(note.colour),
-            size=7.5,
-        )
+        place: Any = {"xycoords": "axes fraction" if note.inside else "data", "textcoords": "offset points"}
+        style: Any = {"ha": note.align, "va": "center" if note.valign == "middle" else note.valign, "size": 7.5}
+        shift, color = (PIXEL * note.dx, -PIXEL * note.dy), print_colour(note.colour)
+        axes.annotate(note.text, (note.x, note.y), shift, color=color, **place, **style)
     for axis, name in ((chart.x, "x"), (chart.y, "y")):
         axes.set(**{f"{name}scale": "log" if axis.log else "linear", f"{name}label": axis.label})
         if axis.range is not None:

@@ -90,6 +90,11 @@ def _style(word: str) -> str:
     return f"background:{background};color:{ink}"
 
 
+def size(choice: Choice) -> tuple[float, float]:
+    """Return the inches across and up."""
+    return 2.6 + 0.24 * len(choice.asked_at), 1.4 + 0.16 * len(choice.mechanisms)
+
+
 def draw_cells(choice: Choice, axes: Axes) -> None:
     """Draw mechanisms down and questions across; the names of excluded mechanisms are grey."""
     from matplotlib.patches import Rectangle

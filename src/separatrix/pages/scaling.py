@@ -40,15 +40,12 @@ def sentences(result: Scaling | Scalings) -> list[str]:
     """Return the fixed parameters, the law of each mechanism, and the evidence."""
     answers = _scalings(result)
     refused = [row for row in result if isinstance(row, NoScaling)] if isinstance(result, Scalings) else []
-    laws = [(answer.question.label, describe_law(answer), answer.law.reason, answer.remark) for answer in answers]
+    laws = [f"{x.question.label}: {describe_law(x)}; {x.law.reason}. {x.remark}".strip() for x in answers]
+    proofs = [(answer.question.label, answer.proved) for answer in answers if answer.proved is not None]
     return [
         *describe_fixed(answers[0].question.fixed, answers[0].question.taken),
-        *(f"{mechanism}: {law}; {reason}. {remark}".strip() for mechanism, law, reason, remark in laws),
-        *(
-            f"{answer.question.label}, proved {answer.proved.tag}: {answer.proved.statement}."
-            for answer in answers
-            if answer.proved is not None
-        ),
+        *laws,
+        *(f"{label}, proved {law.tag}: {law.statement}." for label, law in proofs),
         *(f"{row.mechanism}: {row.reason}." for row in refused),
         *dict.fromkeys(f"{answer.engine}: {answer.evidence}." for answer in answers),
     ]
@@ -80,8 +77,7 @@ def _law_texts(answer: Scaling) -> tuple[str, str]:
     law, subject = answer.law, f"for {answer.question.label}"
     form = f" ({law.form_name})" if law.form_name else ""
     if law.power_law is None:
-        long = f"grows by a law that these points do not determine {subject}"
-        return "the points do not determine the law", long
+        return "the points do not determine the law", f"grows by a law that these points do not determine {subject}"
     if not law.power_law:
         return f"not a power law{form}", f"follows no power law {subject}{form}"
     if law.form_name == "constant":

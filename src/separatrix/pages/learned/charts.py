@@ -90,8 +90,7 @@ def _of_mechanism(part: ReportPart, places: Iterable[float], name: str) -> Itera
 
 
 def _names(part: ReportPart) -> list[str]:
-    mechanisms = (evidence.mechanism for result in part.results for evidence in result.mechanisms)
-    return list(dict.fromkeys(mechanisms))
+    return list(dict.fromkeys(evidence.mechanism for result in part.results for evidence in result.mechanisms))
 
 
 WITNESS_KEY = Series(Look("witness", INK, symbol="diamond", has_line=False), [], [])
@@ -146,8 +145,7 @@ def against_state(part: ReportPart, palette: Palette) -> Chart:
                 continue
             pairs = result.task.parameters.pairs
             look = replace(palette[name], is_filled=pairs == most)
-            point = _medians(look, [(evidence.state_bytes / pairs, evidence)])
-            series.append(replace(point, texts=[f"{pairs} pairs"]))
+            series.append(replace(_medians(look, [(evidence.state_bytes / pairs, evidence)]), texts=[f"{pairs} pairs"]))
     keys = [
         Series(Look(label, INK, symbol="circle", has_line=False, is_filled=is_filled), [], [])
         for label, is_filled in ((f"{most} pairs", True), ("fewer pairs", False))
@@ -158,16 +156,11 @@ def against_state(part: ReportPart, palette: Palette) -> Chart:
 
 def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
     """Return the validation score against the step, a line for each seed; None without curves."""
-    series = [
-        Series.through(
-            run.curve,
-            replace(palette[evidence.mechanism], symbol="", width=1.3),
-            f"{evidence.mechanism}, seed {run.seed}",
-        )
-        for evidence in result.mechanisms
-        for run in evidence.runs
-        if run.curve
-    ]
+    series = []
+    for evidence in result.mechanisms:
+        look = replace(palette[evidence.mechanism], symbol="", width=1.3)
+        runs = [run for run in evidence.runs if run.curve]
+        series += [Series.through(run.curve, look, f"{evidence.mechanism}, seed {run.seed}") for run in runs]
     if not series:
         return None
     rules = [Rule("y", result.ceiling, INK, (), "ceiling", "left"), Rule("y", result.floor, text="floor", side="left")]
@@ -191,8 +184,7 @@ def learning_rates(result: TrainingResult, palette: Palette) -> tuple[Chart, Cha
     rate_axis = ChartAxis("learning rate", log=True, ticks=[(rate, f"{rate:g}") for rate in grid])
     names = [(-row, evidence.mechanism) for row, evidence in enumerate(result.mechanisms)]
     rows = ChartAxis("", range=(-len(names) + 0.4, 0.6), ticks=names, is_category=True)
-    step_axis = ChartAxis("steps until solved", range=(0, result.setting.steps))
     return (
         Chart(rate_axis, ChartAxis("pilot seed, on validation samples"), pilots, height=260),
-        Chart(step_axis, rows, steps, notes=notes, height=260),
+        Chart(ChartAxis("steps until solved", range=(0, result.setting.steps)), rows, steps, notes=notes, height=260),
     )

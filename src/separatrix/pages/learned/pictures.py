@@ -28,8 +28,7 @@ def draw_scores(result: TrainingResult, axes: Axes, palette: Palette | None = No
     """Draw a line from floor to ceiling for each mechanism, with its seeds, median, witness and proof."""
     looks = palette or choose_palette([result.as_part()])
     for row, evidence in enumerate(result.mechanisms):
-        ends = [result.floor, result.ceiling]
-        axes.plot(ends, [row, row], color=TRACK, lw=7, zorder=1)
+        axes.plot([result.floor, result.ceiling], [row, row], color=TRACK, lw=7, zorder=1)
         _draw_marks(axes, row, evidence, looks[evidence.mechanism])
     axes.axvline(result.ceiling, color=PRINTED[INK], lw=1, label="ceiling")
     axes.axvline(result.floor, color=PRINTED[FAINT], lw=1, ls=DOTTED, label="floor")
@@ -85,8 +84,7 @@ def floors_png(parts: Sequence[ReportPart]) -> bytes:
     looks = {name: Look(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
     with paper_style():
         figure = new_figure(WIDTH, 0.5 + 1.8 * len(results))
-        grid = figure.subplots(len(results), 2, squeeze=False)
-        for (left, right), result in zip(grid, results, strict=True):
+        for (left, right), result in zip(figure.subplots(len(results), 2, squeeze=False), results, strict=True):
             _draw_beside_floor(left, right, result, looks)
         marks = (
             Look("a seed", INK, symbol="circle", has_line=False),
@@ -101,8 +99,7 @@ def _draw_beside_floor(left: Axes, right: Axes, result: TrainingResult, looks: P
     for row, evidence in enumerate(result.mechanisms):
         look = looks[evidence.mechanism]
         if evidence.trained is not None:
-            ends = [floor, evidence.trained.median]
-            left.plot(ends, [row, row], color=TRACK, lw=7, zorder=1, solid_capstyle="butt")
+            left.plot([floor, evidence.trained.median], [row, row], color=TRACK, lw=7, zorder=1, solid_capstyle="butt")
         _draw_marks(left, row, evidence, look)
         for run in evidence.runs:
             steps, scores = [x for x, _ in run.curve], [y for _, y in run.curve]
@@ -110,6 +107,5 @@ def _draw_beside_floor(left: Axes, right: Axes, result: TrainingResult, looks: P
     left.axvline(floor, color=faint, lw=1.2, ls=DOTTED)
     right.axhline(floor, color=faint, lw=1.2, ls=DOTTED)
     _name_rows(left, result)
-    title = f"{result.task.spelling}, {result.setting.steps:,} steps: floor {floor:.4f}"
-    left.set_title(title, loc="left", fontsize=9)
+    left.set_title(f"{result.task.spelling}, {result.setting.steps:,} steps: floor {floor:.4f}", loc="left", fontsize=9)
     right.set(xlabel="step", ylabel="validation")

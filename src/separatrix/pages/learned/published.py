@@ -30,17 +30,11 @@ def published_section(ledger: ReproductionLedger) -> Section:
 
 def _rows(ledger: ReproductionLedger) -> list[tuple[str, ...]]:
     """Return the entries under `HEAD`."""
-    return [
-        (
-            entry.name,
-            number_text(entry.published),
-            interval_text(entry),
-            entry.verdict.value,
-            f"{entry.states} ({entry.source})",
-            entry.why,
-        )
-        for entry in ledger.entries
-    ]
+    rows = list[tuple[str, ...]]()
+    for entry in ledger.entries:
+        numbers = number_text(entry.published), interval_text(entry), entry.verdict.value
+        rows.append((entry.name, *numbers, f"{entry.states} ({entry.source})", entry.why))
+    return rows
 
 
 def published_table(ledger: ReproductionLedger) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, Accuracy, Layer, Map, parse_quantity, quantity_label
+from separatrix.analysis.maps import Layer, Map
+from separatrix.analysis.maps.quantities import PROBABILITIES, Accuracy, parse_quantity, quantity_label
 from separatrix.core.numbers.spelling import for_people
 from separatrix.exact.engines import Sampling
 from separatrix.pages.commands import spell_value
@@ -128,9 +129,8 @@ def made_by(result: Map) -> str:
     """Return the command that computes the map."""
     parts = place(result)
     options = (f"--{name}" if value == "yes" else f"--{name} {value}" for name, value in parts["options"])
-    return " ".join(
-        ["separatrix map", *parts["names"], *(f"{name}={value}" for name, value in parts["words"]), *options]
-    )
+    words = (f"{name}={value}" for name, value in parts["words"])
+    return " ".join(["separatrix map", *parts["names"], *words, *options])
 
 
 def command(result: Map, layer: int, cell: tuple[int, int]) -> str:

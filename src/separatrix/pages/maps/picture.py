@@ -21,24 +21,11 @@ DASHES = ((1, 1.2), (4, 2), (6, 2, 1, 2), ())
 def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> Any:
     """Draw a panel on matplotlib axes: the cells, whose image is returned, and the lines over them."""
     x, y, scale = figure.x, figure.y, panel.scale
-    image = axes.pcolormesh(
-        x.values,
-        y.values,
-        scale.shade(panel.coloured_numbers),
-        vmin=scale.low,
-        vmax=scale.high,
-        cmap=colour_map(scale.ramp),
-        shading="nearest",
-        # One image in PDF and SVG files, instead of a path for each cell.
-        rasterized=True,
-    )
-    axes.set(
-        xscale="log" if x.log else "linear",
-        yscale="log" if y.log else "linear",
-        title=textwrap.fill(panel.title, 34),
-        xlabel=x.label,
-        ylabel=y.label,
-    )
+    # Rasterized: one image in PDF and SVG files, instead of a path for each cell.
+    style: Any = {"vmin": scale.low, "vmax": scale.high, "shading": "nearest", "rasterized": True}
+    shades = scale.shade(panel.coloured_numbers)
+    image = axes.pcolormesh(x.values, y.values, shades, cmap=colour_map(scale.ramp), **style)
+    axes.set(xscale=x.scale, yscale=y.scale, title=textwrap.fill(panel.title, 34), xlabel=x.label, ylabel=y.label)
     axes.grid(visible=False)
     levels = figure.levels if panel.coloured == "values" else {}
     for dash, (name, level) in zip(DASHES, levels.items(), strict=False):
@@ -85,10 +72,8 @@ def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, A
     # Contours are interpolated on the axes as they are drawn, evenly in the logarithm.
     across, up = (np.log10(axis.values) if axis.log else axis.values for axis in (x, y))
     contours = new_figure(1, 1).subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
-    pieces = [np.asarray(piece) for piece in contours.allsegs[0] if len(piece) > 1]
-    return [
-        (10 ** piece[:, 0] if x.log else piece[:, 0], 10 ** piece[:, 1] if y.log else piece[:, 1]) for piece in pieces
-    ]
+    pieces = [np.asarray(piece).T for piece in contours.allsegs[0] if len(piece) > 1]
+    return [(10**places if x.log else places, 10**heights if y.log else heights) for places, heights in pieces]
 
 
 def draw_map(figure: MapFigure, caption: str = "") -> Figure:
@@ -110,16 +95,11 @@ def draw_map(figure: MapFigure, caption: str = "") -> Figure:
         bar_axes = panel_axes if len(images) > 1 else grid
         bar = drawing.colorbar(image, ax=bar_axes, label=bar_label(scale), aspect=28, pad=0.02)
         bar.outline.set_visible(False)
-    entries = {
-        label: line
-        for axes in grid.flat
-        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        # Lines of number formats have their names written on them.
-        if label not in FORMAT_LEVELS
-    }
-    if entries:
-        names, count = list(entries), len(entries)
-        drawing.legend(entries.values(), names, loc="outside lower center", ncols=count, handlelength=3)
+    lines = [pair for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    # Lines of number formats have their names written on them.
+    if entries := {label: line for line, label in lines if label not in FORMAT_LEVELS}:
+        place: Any = {"loc": "outside lower center", "ncols": len(entries), "handlelength": 3}
+        drawing.legend(entries.values(), list(entries), **place)
     drawing.suptitle(caption, size=7, x=0.01, ha="left")
     return drawing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import fill
+from typing import Any
 
 from separatrix.core.numbers import format_exact
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
@@ -21,8 +22,7 @@ def draw_verdict(result: Verdict, axes: Axes) -> None:
     outcome = result.outcome
     for row, chance in enumerate((outcome.fire_d0, outcome.fire_d1)):
         draw_bar(axes, row, chance, (chance, chance), _FAINT, f"{chance:.4g}")
-    text = f"{outcome.distinguish:.4g}"
-    draw_bar(axes, 2, outcome.distinguish, outcome.interval, COLOURS[result.word], text)
+    draw_bar(axes, 2, outcome.distinguish, outcome.interval, COLOURS[result.word], f"{outcome.distinguish:.4g}")
     draw_thresholds(axes, result)
     axes.set(ylim=(2.5, -0.5), yticks=range(3), yticklabels=QUANTITIES)
     axes.set_xlabel(f"probability\n{_describe_point(result)}", size=8)
@@ -53,16 +53,9 @@ def draw_bar(axes: Axes, row: int, chance: float, interval: tuple[float, float],
         axes.plot([low, high], [row, row], "|-", color=_INK, ms=8, lw=1.3)
     edge = max(chance, high)
     is_inside = edge > 0.6
-    axes.annotate(
-        text,
-        (edge, row),
-        (-4 if is_inside else 4, 8 if low < high else 0),  # above an interval
-        textcoords="offset points",
-        ha="right" if is_inside else "left",
-        va="center",
-        color="white" if is_inside and low == high else _INK,
-        size=7.5,
-    )
+    shift = (-4 if is_inside else 4, 8 if low < high else 0)  # above an interval
+    style: Any = {"ha": "right" if is_inside else "left", "va": "center", "size": 7.5, "textcoords": "offset points"}
+    axes.annotate(text, (edge, row), shift, color="white" if is_inside and low == high else _INK, **style)
 
 
 def draw_thresholds(axes: Axes, verdict: Verdict) -> None:
@@ -84,8 +77,7 @@ def draw_readers(result: Readers, axes: Axes) -> None:
     """Draw P with the fixed threshold and with the best one, and whether a linear reader can."""
     outcomes = {"this threshold": result.fixed.outcome}
     if result.threshold is not None:
-        name = f"best threshold, tau = {float(result.threshold.tau):.4g}"
-        outcomes[name] = result.threshold.outcome
+        outcomes[f"best threshold, tau = {float(result.threshold.tau):.4g}"] = result.threshold.outcome
     for row, outcome in enumerate(outcomes.values()):
         p = outcome.distinguish
         axes.plot(outcome.interval, [row, row], color=BLUE, lw=3)

@@ -159,19 +159,12 @@ def _series(cells: pl.DataFrame, at: str, look: Look, column: str, most: int) ->
     sampled_cells = thin(cells.filter(is_sampled & pl.col(column).is_not_null()), min(most, MAX_SAMPLED))
     if sampled_cells.is_empty():
         return
-    low, high = (sampled_cells[end].to_list() for end in ("low", "high"))
-    yield Series(
-        replace(look, has_line=False),
-        sampled_cells[at].to_list(),
-        sampled_cells[column].to_list(),
-        look.label,
-        low if column == "p" else None,
-        high if column == "p" else None,
-        texts=[_describe_sampling(row) for row in sampled_cells.iter_rows(named=True)],
-    )
+    x, y = (sampled_cells[name].to_list() for name in (at, column))
+    low, high = (sampled_cells[end].to_list() if column == "p" else None for end in ("low", "high"))
+    texts = [_describe_sampling(row) for row in sampled_cells.iter_rows(named=True)]
+    yield Series(replace(look, has_line=False), x, y, look.label, low, high, texts=texts)
 
 
 def _describe_sampling(row: Mapping[str, Any]) -> str:
     formats = {"draws": "{} draws", "seed": "seed {}", "dtype": "{}"}
-    texts = [text.format(row[name]) for name, text in formats.items() if row[name] is not None]
-    return ", ".join(["sampled", *texts])
+    return ", ".join(["sampled", *(text.format(row[name]) for name, text in formats.items() if row[name] is not None)])

@@ -57,8 +57,7 @@ def make_map(group: Group, mechanisms: Sequence[str]) -> MapFigure:
     assert group.plane is not None
     x, y = (_axis(group, name) for name in group.plane)
     panels = tuple(_panel(group, name, x, y) for name in mechanisms)
-    heading = {"title": f"P(tells apart) on {group.construction}", "place": None}
-    return MapFigure(x, y, panels, LEVELS, heading)
+    return MapFigure(x, y, panels, LEVELS, {"title": f"P(tells apart) on {group.construction}", "place": None})
 
 
 def _panel(group: Group, mechanism: str, x: PlaneAxis, y: PlaneAxis) -> MapPanel:
@@ -69,9 +68,8 @@ def _panel(group: Group, mechanism: str, x: PlaneAxis, y: PlaneAxis) -> MapPanel
 def _axis(group: Group, name: str) -> PlaneAxis:
     """Return the values that a parameter takes, thinned where there are too many to draw."""
     at = f"at:{name}"
-    placed = group.answered_cells.filter(
-        pl.col("mechanism").is_in(list(group.mapped_mechanisms)), pl.col(at).is_not_null()
-    )
+    is_mapped = pl.col("mechanism").is_in(list(group.mapped_mechanisms))
+    placed = group.answered_cells.filter(is_mapped, pl.col(at).is_not_null())
     texts = placed.unique(at, keep="first").sort(at)[f"is:{name}"].to_list()
     exact: list[Fraction] = [parse_exact(text) for text in texts[:: -(-len(texts) // MAX_SIDE)]]
     values = np.array([float(value) for value in exact])
