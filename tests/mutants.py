@@ -39,12 +39,16 @@ PACKAGES = {
     "exact/engines": "tests/exact/engines",
     "exact/outputs": "tests/exact/engines tests/exact/verdicts",
     "exact/verdicts": "tests/exact/verdicts",
+    "exact/proofs": "tests/exact/proofs",
+    "exact/weights": "tests/analysis/weights",
     "checker": "tests/checker",
     "analysis/maps": "tests/analysis/maps",
     "analysis/choose": "tests/analysis/choose",
     "analysis/costs": "tests/analysis/costs",
     "analysis/evidence": "tests/analysis/evidence",
     "training/tasks": "tests/training/tasks",
+    "training/learning": "tests/training/learning",
+    "sweeps/store": "tests/sweeps/store",
 }
 """Source folders with the tests that have to notice a fault in them."""
 # Most operators of cosmic-ray replace + by ^ or <= by `is not`, which any test notices.
