@@ -77,7 +77,11 @@ READS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
         [-5e-324, -0.0, math.nextafter(1, 2), math.nan, 1, True],
     ),
     "lists": (partial(document.entries, place="x", count=2), [[0, 1]], [[0], [0, 1, 2], (0, 1)]),
-    "objects": (partial(document.fields, place="x", names=("a", "b")), [{"a": 0, "b": 1}], [{"a": 0}, {"a": 0, "c": 1}]),
+    "objects": (
+        partial(document.fields, place="x", names=("a", "b")),
+        [{"a": 0, "b": 1}],
+        [{"a": 0}, {"a": 0, "c": 1}],
+    ),
     "long fractions": (
         partial(document.exact, place="x", longest=5),
         ["12345", "1/234", "-0.25", "0", "-1/23"],
@@ -148,7 +152,11 @@ def test_settings_of_mechanisms_at_their_limits() -> None:
         TaylorKernel(1),
         TaylorKernel(1000),
     ]
-    for settings in ({"name": "softmax", "temperature": "0"}, {"name": "power", "beta": "0"}, {"name": "linear", "a": 1}):
+    for settings in (
+        {"name": "softmax", "temperature": "0"},
+        {"name": "power", "beta": "0"},
+        {"name": "linear", "a": 1},
+    ):
         with pytest.raises(Malformed):
             read_kernel(settings)
     for order in (0, 1001):
@@ -293,4 +301,5 @@ def test_rounded_floats_and_their_text() -> None:
     assert _is_rounded(third, (F(third), F(math.nextafter(third, 1)))) is None
     assert to_text(F(1, 3)) == to_text((F(1, 3), F(1))) == "0.333333333333"
     assert with_rounding_mark((QUARTER, QUARTER)) == "0.25"
-    assert with_rounding_mark((QUARTER, QUARTER + EPS), "?") == with_rounding_mark((QUARTER - EPS, QUARTER), "?") == "0.25?"
+    for rounded in ((QUARTER, QUARTER + EPS), (QUARTER - EPS, QUARTER)):
+        assert with_rounding_mark(rounded, "?") == "0.25?"
