@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from separatrix.checker.constructions import TRIPLES, QueryLogits, SpikeModel, _
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import Logit, PowerKernel, SoftmaxKernel, TaylorKernel, sign
 from separatrix.checker.probability import BITS, MOST_BITS, TINY, network, neuron
+from separatrix.checker.proof import _is_least
 from separatrix.checker.question import nearest_multiple
 from separatrix.checker.statement import to_text, with_rounding_mark
 
@@ -218,8 +220,9 @@ def test_probabilities_of_networks_at_the_limits_of_each_formula() -> None:
     assert network(F(1), F(1), F(0), 5) == ((1, 1), (1, 1), (0, 0))
     assert network(HALF, HALF, HALF, 2) == ((F(3, 4),) * 2, (F(3, 4),) * 2, (QUARTER,) * 2)
     assert network(F(0), HALF, HALF, MOST_BITS // 2)[2] == (1 - F(1, 2 ** (MOST_BITS // 2)),) * 2
-    for p in (TINY - F(1, 1 << 600), TINY, TINY + F(1, 1 << 600), F(1, 3) + F(1, 1 << 600)):
-        for m in (1, 200, 2000):
+    tiny = (F(1, 1 << 140), F(5, 1 << 200), TINY - F(1, 1 << 600), TINY, TINY + F(1, 1 << 600))
+    for p in (*tiny, F(1, 3) + F(1, 1 << 600)):
+        for m in (1, 200, 1000, 2000):
             (low, high), *_ = network(p, p, F(0), m)
             exact = 1 - (1 - p) ** m
             assert low <= exact <= high
@@ -292,6 +295,21 @@ def test_scores_and_their_quotients(kernel: kernels.Kernel, score: Callable[[flo
     assert ratio is None or float(ratio) == pytest.approx(values[0] / values[1], rel=1e-12)
     assert (ratio is None) == isinstance(kernel, TaylorKernel)
     assert kernel.ratio(first, first) == 1
+
+
+@pytest.mark.parametrize(("here", "below"), product((1, 0, -1, None), repeat=2))
+def test_a_least_count_fires_and_one_less_does_not(here: int | None, below: int | None) -> None:
+    """A tie does not fire; one wrong side refutes, at any of the positions; beyond the blocks nothing fires."""
+    model, least = SimpleNamespace(blocks=5), 3
+    is_wrong = here in (0, -1) or below == 1
+    for where in (1, 2):  # at the other position both sides are as they should be
+        signs = {(least, where): here, (least - 1, where): below, (least, 3 - where): 1, (least - 1, 3 - where): 0}
+        excess: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n, signs=signs: signs[plus, n])
+        assert _is_least(excess, least, {1, 2}) is (False if is_wrong else None if None in (here, below) else True)
+    always: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n: here)
+    assert _is_least(always, 0, {1}) is (True if here == 1 else None if here is None else False)
+    assert _is_least(always, 6, {1}) is (False if here == 1 else None if here is None else True)
+    assert _is_least(always, 5, {1}) is (None if here is None else False)
 
 
 def test_rounded_floats_and_their_text() -> None:

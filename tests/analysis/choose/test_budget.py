@@ -17,17 +17,19 @@ from separatrix.analysis.choose.task_cells import task_cell
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import mechanism_named
+from separatrix.training.tasks import Split
 
 choice_module = import_module("separatrix.analysis.choose.choice")
 cells_module = import_module("separatrix.analysis.choose.construction_cells")
 
 
 @pytest.mark.parametrize(
-    ("name", "least", "most"), [("n", 2, 10**18), ("layers", 1, 1000), ("heads", 1, 1024), ("width", 1, 1024)]
+    ("name", "least", "most"),
+    [("n", 2, 10**18), ("layers", 1, 1000), ("heads", 1, 1024), ("kv_heads", 1, 1024), ("width", 1, 1024)],
 )
 def test_sizes_have_limits(name: str, least: int, most: int) -> None:
     for value in (least, most):
-        assert getattr(Budget.read({"n": 100, name: value}), name) == value
+        assert getattr(Budget.read({"n": 100, "heads": 1024, name: value}), name) == value
     for value in (least - 1, most + 1):
         with pytest.raises(UsageError, match=name):
             Budget.read({"n": 100, name: value})
@@ -119,6 +121,17 @@ def test_weights_are_scored_on_few_samples_only_if_these_rule_them_out(monkeypat
     with monkeypatch.context() as bad:
         bad.setattr(task_cells, "score_model", lambda model, task, samples: 0.0)
         assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence
+    task = task_cells.task_at("needle", 16)
+    assert task is not None
+    found = task_cell("needle", softmax, budget)
+    assert found.best_score == task.ceiling(task.samples(400, Split.TEST)).score
+    assert found.score is not None
+    assert abs(found.best_score - found.score) < 0.05
+    monkeypatch.setattr(task_cells, "witnessed_mechanisms", lambda task: ())
+    unwritten = task_cell("needle", softmax, budget)
+    assert (unwritten.score, unwritten.best_score) == (None, found.best_score)
+    monkeypatch.undo()
+    monkeypatch.setattr(task_cells, "FIRST_SAMPLES", (100, 200))
     monkeypatch.setattr(task_cells, "MAX_SCORED_TOKENS", 1)
     assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence
 
