@@ -297,7 +297,7 @@ def test_scores_and_their_quotients(kernel: kernels.Kernel, score: Callable[[flo
     assert kernel.ratio(first, first) == 1
 
 
-@pytest.mark.parametrize(("here", "below"), product((1, 0, -1, None), repeat=2))
+@pytest.mark.parametrize(("here", "below"), list(product((1, 0, -1, None), repeat=2)))
 def test_a_least_count_fires_and_one_less_does_not(here: int | None, below: int | None) -> None:
     """A tie does not fire; one wrong side refutes, at any of the positions; beyond the blocks nothing fires."""
     model, least = SimpleNamespace(blocks=5), 3
