@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, echo
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, working
@@ -41,14 +41,14 @@ def readers(
     delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Also compute AUCs, and the accuracy of the best possible reader, with Gaussian noise of this "
             "sd on every output, in margin units."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the draws, if no exact engine applies.")] = 0,
     certificate: Annotated[
-        Path | None, typer.Option(help="If D0 and D1 have equal rows, write a certificate of it here.")
+        Path | None, Option(help="If D0 and D1 have equal rows, write a certificate of it here.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -76,13 +76,8 @@ def readers(
         require_writable(certificate)
     construction, mechanism, parameters = options.read_question(readers, construction, mechanism, words)
     with announced("readers", ANNOUNCEMENT, as_json), working(as_json) as tell:
-        result = run(
-            *(construction, mechanism, parameters),
-            delta=delta,
-            noise_sd=noise,
-            sampling=Sampling(seed=seed),
-            progress=tell,
-        )
+        sampling = Sampling(seed=seed)
+        result = run(construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=sampling, progress=tell)
         if certificate is not None:
             try:
                 write_certificate(certificate, certify_equal_rows(result))
@@ -90,7 +85,7 @@ def readers(
                 raise UsageError(f"{refusal.reason}; leave out --certificate") from None
     show(result, as_json, lambda: _view(result))
     if certificate is not None and not as_json:
-        typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
+        echo(f"certificate written; verify it with: separatrix check {certificate}")
 
 
 def _view(result: Readers) -> None:
