@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
+WRITTEN = "certificate written; verify it with: separatrix check"
 COLOURS = {
     "distinguishes": "green",
     "blind": "red",

@@ -71,7 +71,9 @@ def test_the_theorem_at_the_reference_point(capsys: pytest.CaptureFixture[str]) 
         ("linear", "d=102: a1=1.2:", "an upper bound of a1"),
         ("linear", "d=102: b=:0.2 c=:0.1", "b + c has a positive lower bound"),
         ("linear", "d=102: a1=:40", "eta"),
-        ("power:beta=2", "d=102:", "softmax or linear, not power:beta=2"),
+        ("softmax", "d=102: a1=:0.85", "eta"),
+        ("taylor:order=4", "d=102: a1=:1.2", "a larger n is needed"),
+        ("relu", "d=102: a1=:1.2", "softmax, linear, power or taylor, not relu"),
     ],
 )
 def test_a_failing_hypothesis_is_named(mechanism: str, ranges: str, hypothesis: str) -> None:
@@ -104,7 +106,8 @@ def test_without_the_hypotheses_the_statements_are_false() -> None:
         ("spike softmax x=1 --theorem", "no parameter x"),
         ("spike softmax --theorem --from 2", "n=2 is too small"),
         ("cross softmax --theorem", "are about spike, not about cross"),
-        ("spike softmax --theorem --certificate p.json", "--coq and --out are for fixed parameters"),
+        ("spike softmax,linear --theorem --certificate p.json", "a certificate is of one mechanism, not of 2"),
+        ("spike softmax --theorem --out p.csv", "--coq and --out are for fixed parameters"),
         ("spike softmax --theorem --coq p.v", "--coq and --out are for fixed parameters"),
     ],
 )
