@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 from separatrix.checker.arithmetic import ends, intervals
-from separatrix.checker.certificate import read_kernel, require
+from separatrix.checker.certificate import read_kernel
 from separatrix.checker.check import Findings, Report, same_digest
-from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, integer, probability, word
+from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, integer, probability, require, word
 from separatrix.checker.kernels import Kernel, Logit, PowerKernel, SoftmaxKernel, TaylorKernel
 from separatrix.checker.probability import Enclosure, network
 from separatrix.checker.proof import short

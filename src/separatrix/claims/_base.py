@@ -15,7 +15,7 @@ import numpy as np
 from separatrix.checker import check_document
 from separatrix.claims._evidence import COMPUTED, EVIDENCE
 from separatrix.constructions import Label
-from separatrix.core.documents import Document, Hidden, Inlined, shown, to_json
+from separatrix.core.documents import Document, Hidden, Inlined, shown
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.json import json_file
 from separatrix.core.result import Result, Row
@@ -113,7 +113,7 @@ class Finding(Document):
     points: tuple[Point, ...]
     where: str = ""
     """For `holds only where`: the condition, in words."""
-    certificates: Hidden[tuple[Mapping[str, Any], ...]] = ()
+    certificates: Hidden[tuple[dict[str, Any], ...]] = ()
     """The certificates of what is proved for every n; each is verified by the checker and is one of the points."""
 
 
@@ -127,7 +127,7 @@ class Points(list[Point]):
 
     def __init__(self, points: Iterable[Point] = ()) -> None:
         super().__init__(points)
-        self.certificates: list[Mapping[str, Any]] = []
+        self.certificates: list[dict[str, Any]] = []
 
     def __getattr__(self, name: str) -> Quantity:
         if name.startswith("_"):
@@ -143,7 +143,7 @@ class Points(list[Point]):
         """Append a point fit for JSON."""
         self.append(Point(parameters, holds, **measurements))
 
-    def verify(self, certificate: Mapping[str, Any], holds: object = True, **measurements: object) -> None:
+    def verify(self, certificate: dict[str, Any], holds: object = True, **measurements: object) -> None:
         """Append a certificate as a point, which holds if the independent checker accepts it, and `holds` is true."""
         report = check_document(json.loads(json_file(certificate)))
         mechanism = ":".join(map(str, certificate["mechanism"].values()))
@@ -245,6 +245,7 @@ class Ledger(Result):
 
     kind: ClassVar[str] = "ledger"
     columns: ClassVar[tuple[str, ...]] = ("name", "provenance", "status", "where", "slack", "statement", "evidence")
+    items: ClassVar[tuple[str, Any] | None] = ("entries", Entry)
     entries: tuple[Entry, ...]
 
     @property
@@ -260,12 +261,3 @@ class Ledger(Result):
     def rows(self) -> list[Row]:
         """Return one row for each claim."""
         return [{name: row[name] for name in self.columns} for row in self.as_json()]
-
-    @classmethod
-    def document_type(cls) -> Any:
-        """Return the type of `ledger.json`, a list of entries."""
-        return list[Entry]
-
-    def as_json(self) -> Any:
-        """Return the list that `ledger.json` holds."""
-        return to_json(self.entries)

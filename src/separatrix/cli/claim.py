@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import working
-from separatrix.cli.terminal import WRITTEN, console, escape, escape_all, group_pairs, new_table, print_lines, show
+from separatrix.cli.terminal import WRITTEN, console, escape, escape_all, new_table, print_lines, show
+from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers.spelling import for_people, powers_for_people
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ MAX_POINTS = 12
 def claim(
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Name of the claim in the ledger, for example theorem (see `list claims`).",
             autocompletion=completion.claims,
         ),
     ],
     certificates: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the certificates of what is proved for every n here.")
+        Path | None, Option(metavar="FOLDER", help="Write the certificates of what is proved for every n here.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,14 +65,9 @@ def claim(
     show(entry, as_json, lambda: _print_entry(entry))
     if certificates is not None and not as_json:
         count = len(entry.finding.certificates)
-        print_lines(
-            [
-                f"{WRITTEN} {certificates / f'{name}-1.json'} ({count} files)"
-                if count
-                else "this claim has no certificates"
-            ]
-        )
-    raise typer.Exit(1 if entry.finding.status is ClaimStatus.FAILS else 0)
+        written = f"{WRITTEN} {certificates / f'{name}-1.json'} ({count} files)"
+        print_lines([written if count else "this claim has no certificates"])
+    raise Exit(1 if entry.finding.status is ClaimStatus.FAILS else 0)
 
 
 def print_ledger(ledger: Ledger, out: Console) -> None:
@@ -87,8 +83,7 @@ def print_ledger(ledger: Ledger, out: Console) -> None:
         table.add_row(escape(entry.claim.name), tag, f"[{style}]{word}[/]", slack)
     out.print(table)
     out.print(ledger.summary, style=STYLES["holds" if ledger.holds else "fails"][0])
-    tags = "[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"
-    out.print(tags, style="dim", markup=False)
+    print_lines(["[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"], "dim")
 
 
 def _print_entry(entry: Entry) -> None:
@@ -105,8 +100,7 @@ def _print_entry(entry: Entry) -> None:
     slack = f"slack: {powers_for_people(finding.slack)}"
     print_lines([powers_for_people(finding.summary), slack, extent, f"evidence: {claim.evidence}"])
     # One table needs the same columns in every row, so points with other names get a table of their own.
-    groups = group_pairs(((*point.parameters, *point.measured), point) for point in finding.points)
-    for points in groups.values():
+    for points in group_pairs(((*point.parameters, *point.measured), point) for point in finding.points).values():
         _print_points(out, sorted(points, key=lambda point: point.holds))
 
 
@@ -132,8 +126,6 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
 
 def _measurements(point: Point) -> dict[str, str]:
     """Return the measurements with readable names and numbers."""
-    names = {name: name.replace("_", " ").replace("distinguish", "P(tells apart)") for name in point.measured}
-    return {
-        names[name]: for_people(value, 4) if isinstance(value, float) else str(value)
-        for name, value in point.measured.items()
-    }
+    values = point.measured.items()
+    texts = {name: for_people(value, 4) if isinstance(value, float) else str(value) for name, value in values}
+    return {name.replace("_", " ").replace("distinguish", "P(tells apart)"): text for name, text in texts.items()}
