@@ -87,9 +87,7 @@ def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, findings: Find
     theta = kernel.temperature if isinstance(kernel, SoftmaxKernel) else math.inf
     a, low_r, k = a1_most if is_lost else a0, low_b + low_c, 0
     r = low_r if theta == math.inf else b + c
-    findings.note(a * (a + r) < theta and min(r, b, d - 3) > 0 and b < math.inf, "the hypothesis on the ranges")
-    if findings.failed:
-        return ("",)
+    require(a * (a + r) < theta and min(r, b, d - 3) > 0 and b < math.inf, "the ranges violate the hypotheses")
     eta = GAP - spike_weight(_limit(kernel), a + r, a, r, n)[1] * (a + b)
     findings.note(eta > 0 or None, "the hypothesis eta > 0")
     decay = (eta / b) ** 2 * (d - 2) / 2
@@ -99,11 +97,9 @@ def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, findings: Find
     if not is_lost:
         s1, (f1, _) = a1 * (a1 + low_r) / theta, spike_weight(kernel, a1 + low_r, a1, low_r, n)
         findings.note(s1 > 1 and n * (s1 - 1) >= s1, "the hypothesis n (s1 - 1) >= s1 > 1")
+        corners = list(product((f1, Fraction(1)), (low_b, b)))
         k = sum(
-            all(
-                f * (a1 + y_k * x) - (1 - f) * x + (y_d - 1) * c > GAP
-                for f, x in product((f1, Fraction(1)), (low_b, b))
-            )
+            all(f * (a1 + y_k * x) - (1 - f) * x + (y_d - 1) * c > GAP for f, x in corners)
             for y_k, y_d in product((1, -1), repeat=2)
         )
         findings.note(k == integer(body["triples"], "triples", 1, 4), "triples")
