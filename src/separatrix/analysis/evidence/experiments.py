@@ -164,6 +164,6 @@ def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
                 pilots=part.pilots,
                 device=part.device,
             )
-            for task, setting in part.points
+            for task, setting in part.setting
         ]
     return tables
