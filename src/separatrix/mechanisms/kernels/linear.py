@@ -28,6 +28,7 @@ class Linear(ScoreMechanism):
     formula = "<q,k> / sum <q,k>"
     source = "[paper] arXiv 2310.11685"
     fixed_state = True
+    homogeneous = True
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         return logits
