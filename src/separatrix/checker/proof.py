@@ -32,10 +32,10 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from separatrix.checker.certificate import MECHANISMS, PARAMETERS, VERDICTS, read_kernel, read_model, require
+from separatrix.checker.certificate import MECHANISMS, PARAMETERS, VERDICTS, read_kernel, read_model
 from separatrix.checker.check import Findings, Report, derive_verdict, same_digest
 from separatrix.checker.constructions import TRIPLES, Signs, SpikeModel, ThresholdKey
-from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, word
+from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
 from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, sign
 from separatrix.checker.probability import FiringProbabilities, network, neuron
 from separatrix.checker.statement import (
@@ -234,6 +234,7 @@ def read_proof(document: object) -> Proof:
     parameters = fields(body["parameters"], "parameters", names)
     first_n = integer(body["from"], "from", 3)
     model, m = read_model("spike", {**parameters, "n": first_n})
+    assert isinstance(model, SpikeModel)
     require(parameters["form"] == "ones", "form is not ones, the only one whose proofs this checker knows")
     delta = exact(body["delta"], "delta", MOST_DIGITS)
     require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
