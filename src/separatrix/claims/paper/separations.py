@@ -73,6 +73,11 @@ class PaperSeparation(Document):
     winner: PointAnswer
     loser: PointAnswer
 
+    @property
+    def name(self) -> str:
+        """The construction as tables show it."""
+        return self.winner.name
+
     @shown
     def construction(self) -> Construction:
         """The point itself."""
@@ -88,7 +93,7 @@ class PaperSeparation(Document):
         """The separation in words."""
         winner, loser = self.winner, self.loser
         return (
-            f"{winner.mechanism} beats {loser.mechanism} on {winner.name}: {winner.mechanism} distinguishes "
+            f"{winner.mechanism} beats {loser.mechanism} on {self.name}: {winner.mechanism} distinguishes "
             f"({winner.evidence}), {loser.mechanism} is {loser.word} ({loser.evidence})"
         )
 
