@@ -75,7 +75,7 @@ class PaperSeparation(Document):
 
     @property
     def name(self) -> str:
-        """The construction as tables show it."""
+        """The name of the point."""
         return self.winner.name
 
     @shown
@@ -93,7 +93,7 @@ class PaperSeparation(Document):
         """The separation in words."""
         winner, loser = self.winner, self.loser
         return (
-            f"{winner.mechanism} beats {loser.mechanism} on {self.name}: {winner.mechanism} distinguishes "
+            f"{winner.mechanism} beats {loser.mechanism} on {winner.name}: {winner.mechanism} distinguishes "
             f"({winner.evidence}), {loser.mechanism} is {loser.word} ({loser.evidence})"
         )
 
