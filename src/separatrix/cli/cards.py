@@ -137,7 +137,8 @@ def print_costs(out: Console, costs: Sequence[CostCurve | Disagreement], softmax
         out.print(table)
         has_cache = any(curve.state_is != STATE for curve in curves)
         note = "; * a cache of keys and values, otherwise a state" if has_cache else ""
-        print_lines([f"One head, one causal pass over n tokens. KiB kept to decode the next token{note}."], "dim")
+        text = f"One head, one causal pass over n tokens. KiB kept to decode the next token{note}."
+        out.print(text, style="dim", markup=False)
     for failure in costs:
         if isinstance(failure, Disagreement):
             out.print(f"[red]{escape(failure.mechanism)} gets no numbers[/]: {escape(failure.disagreement)}")

@@ -83,7 +83,8 @@ def print_ledger(ledger: Ledger, out: Console) -> None:
         table.add_row(escape(entry.claim.name), tag, f"[{style}]{word}[/]", slack)
     out.print(table)
     out.print(ledger.summary, style=STYLES["holds" if ledger.holds else "fails"][0])
-    print_lines(["[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"], "dim")
+    tags = "[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"
+    out.print(tags, style="dim", markup=False)
 
 
 def _print_entry(entry: Entry) -> None:

@@ -106,7 +106,7 @@ def _view_comparison(comparison: Comparison, names: tuple[str, str]) -> None:
         out.print(f"in all of these: {plain(_spell(common))}", style="dim")
     rows = ((_cell(change, common), _answer(change.one), _answer(change.other)) for change in changes)
     out.print(new_table("cell", plain(names[0]), plain(names[1]), rows=rows))
-    if remaining := comparison.changed - len(changes):
+    if (remaining := comparison.changed - len(changes)) > 0:
         print_lines([f"and {remaining:,} more; --json has the largest hundred"], "dim")
 
 
