@@ -464,3 +464,13 @@ def test_nan_outputs_score_as_the_answer_0() -> None:
     with torch.no_grad():
         model.head.weight.fill_(torch.nan)
     assert score_model(model, task, task.samples(64, Split.VALIDATION)) == 1
+
+
+def test_a_result_has_the_score_of_the_last_evaluation() -> None:
+    task = task_named("needle").read({"n": 16})
+    setting = task.default_setting(steps=4, every=2, validation=16, batch=4)
+    result = train(RunConfig(task, "softmax", setting, rate=1e-6, seed=0))
+    step, score = result.curves.evaluations[-1]
+    assert (result.steps, result.validation) == (step, score)
+    assert 0 <= score <= 1
+    assert result.loss == result.curves.last_loss
