@@ -15,7 +15,7 @@ import separatrix as sx
 from expectations import assert_refused, run
 from separatrix.core.errors import EngineRefusal, UsageError
 from separatrix.core.numbers.json import json_file
-from separatrix.exact.proofs import OpenProof, Proof, certify_proof, prove
+from separatrix.exact.proofs import OpenProof, Proof, certify_proof, coq_development, prove
 from separatrix.exact.proofs.lines import first_where
 from separatrix.exact.verdicts.certificate import digest
 
@@ -132,6 +132,8 @@ def test_several_mechanisms_with_open_ones() -> None:
     [
         ("relu", {}, "softmax (any temperature), linear, power (integer beta) or taylor", "separatrix verdict"),
         ("taylor:order=13", {}, "an order of at most 12, not 13", "separatrix verdict"),
+        ("taylor:order=12", {"a1": f"1.{'37' * 900}"}, "amplitudes of fewer digits", "separatrix verdict"),
+        ("power:beta=100000", {}, "at most 131,072 bits", "separatrix verdict"),
         ("gla", {}, "not gla", "separatrix verdict"),
         ("power:beta=3/2", {}, "integer beta", "separatrix verdict"),
     ],
@@ -181,6 +183,23 @@ def test_bad_requests_are_refused_in_one_line(
 def test_thresholds_beyond_the_largest_n_are_refused() -> None:
     with pytest.raises(EngineRefusal, match=r"open: a firing threshold changes beyond n = 10\^4000"):
         prove("spike", "softmax", a1="0.86", b="0.2", c="0.1028", d=12)  # s1 - 1 = 8e-6
+
+
+def test_questions_that_would_take_hours_are_refused_at_once() -> None:
+    started = time.process_time()
+    with pytest.raises(EngineRefusal, match="open: up to 400,160 changes of firing thresholds"):
+        prove("spike", "taylor:order=12", form="identity", d=20_002, n=20_000)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("construction", "mechanism", "parameters"),
+    [("cross", "softmax", {}), ("spike", "taylor:order=2", {}), ("spike", "softmax", {"form": "identity"})],
+)
+def test_other_cases_are_not_for_coq(construction: str, mechanism: str, parameters: Any) -> None:
+    certificate = certify_proof(prove(construction, mechanism, parameters, d=12, n=10))
+    with pytest.raises(EngineRefusal, match="Coq verifies spike with form=ones and softmax, linear or power"):
+        coq_development(certificate)
 
 
 def test_the_command_states_the_result_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,8 @@ from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, Taylor
 
 MAX_ORDER = 12
 """The largest order of Taylor attention; the derivatives to examine grow with its square."""
+MAX_TAYLOR_BITS = 1 << 13
+"""The most bits of the highest power of a logit; the checker reads no longer ones."""
 CONSTRUCTIONS = "spike or cross"
 MECHANISMS = f"softmax (any temperature), linear, power (integer beta) or taylor (order at most {MAX_ORDER})"
 INSTEAD = "separatrix verdict answers at one n"
@@ -69,7 +71,7 @@ def _line(
     y_1, y_block, y_d = signs
     common_part = c * y_d - tau
     mu = b * y_block + common_part
-    spike, mate, own, ordinary = (_score(mechanism, row.base, step) for step in (row.spike, row.mate, row.own, 0))
+    spike, mate, own, ordinary = (_score(mechanism, row.base, step) for step in (row.spike, row.mate, row.own, fmpq(0)))
     of_one_token = ((a * y_1 + mu) * spike + -mu * mate).shifted(fmpq(-1))  # 1/t = columns/n
     share = fmpq(columns) * of_one_token + mu * mate
     if own_sign:
@@ -85,6 +87,8 @@ def _score(mechanism: Mechanism, base: fmpq, step: fmpq) -> PowerSum:
         return constant(fmpq(1)).shifted(step / rational(mechanism.temperature))
     logit = base + step
     if isinstance(mechanism, Taylor):
+        if mechanism.order * logit.height_bits() > MAX_TAYLOR_BITS:
+            raise _open(f"with {mechanism.spelled} it needs amplitudes of fewer digits")
         coefficients = [fmpq(1)]
         for i in range(1, mechanism.order + 1):
             coefficients.append(coefficients[-1] * logit / i)

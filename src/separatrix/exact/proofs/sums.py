@@ -17,6 +17,8 @@ from separatrix.exact.outputs.kernels import PRECISIONS
 
 GUARD_BITS = 64
 """Bits of a ball beyond those of n: at neighbouring n, the compared numbers differ by a factor of about 1 + 1/n."""
+SHORT_BITS = 1 << 10
+"""Longer fractions are compared in balls first, which is faster."""
 MOST_LOG = MOST_DIGITS * 2.4
 """The logarithm of n beyond which no zero is searched for; longer integers are refused."""
 FLOAT_LOG = 30.0
@@ -60,7 +62,7 @@ class PowerSum:
     def is_rational(self) -> bool:
         """Whether the values are fractions with few more digits than n."""
         return all(
-            e in (-1, 0, 1) and p.degree() == 0 and p[0].height_bits() <= MOST_BITS for e, p in self.terms.items()
+            e in (-1, 0, 1) and p.degree() == 0 and p[0].height_bits() <= SHORT_BITS for e, p in self.terms.items()
         )
 
     def sign(self, n: int | None) -> int:
@@ -68,7 +70,7 @@ class PowerSum:
         if n is None:
             return sign(self.terms[max(self.terms)].coeffs()[-1]) if self.terms else 0
         if self.is_rational:
-            return sign(fmpq(0) + self.value(n))
+            return sign(self._exact(n))
         for precision in precisions(n):
             with ctx.workprec(precision):
                 ball = self.value(n)
@@ -84,9 +86,10 @@ class PowerSum:
 
     def value(self, n: int) -> Flint:
         """Return the value at n: a rational, or a ball of the working precision."""
-        if self.is_rational:
-            return sum((p[0] * fmpq(n) ** int(e) for e, p in self.terms.items()), fmpq(0))
-        return self._at(arb(n).log())
+        return self._exact(n) if self.is_rational else self._at(arb(n).log())
+
+    def _exact(self, n: int) -> fmpq:
+        return sum((p[0] * fmpq(n) ** int(e) for e, p in self.terms.items()), fmpq(0))
 
     def _at(self, log_n: arb) -> arb:
         return sum((arb_poly(p)(log_n) * (log_n * e).exp() for e, p in self.terms.items()), arb(0))
