@@ -44,11 +44,10 @@ from separatrix.checker.certificate import (
     read_kernel,
     read_model,
     read_threshold_key,
-    require,
 )
 from separatrix.checker.check import Findings, Report, derive_verdict, same_digest
 from separatrix.checker.constructions import SpikeModel, ThresholdKey
-from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, word
+from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
 from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, TaylorKernel
 from separatrix.checker.probability import FiringProbabilities, network, neuron
 from separatrix.checker.statement import (
@@ -305,6 +304,7 @@ def read_proof(document: object) -> Proof:
     parameters = fields(body["parameters"], "parameters", names)
     first_n = integer(body["from"], "from", 3)
     model, m = read_model(construction, {**parameters, "n": first_n})
+    assert isinstance(model, SpikeModel)
     delta = exact(body["delta"], "delta", MOST_DIGITS)
     require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
     first_t = first_n // (model.blocks + 1)

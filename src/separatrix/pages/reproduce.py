@@ -63,12 +63,5 @@ def _pictures(paper_figures: list[PaperFigure]) -> dict[str, bytes]:
 
 
 def _progress(quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description:<34}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=quiet,
-        transient=True,
-    )
+    columns = TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)

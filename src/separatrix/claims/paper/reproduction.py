@@ -79,19 +79,12 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, run_claims: 
             growth = figures.margin_growth(tell, effort.mechanisms)
         with _progress_bar(progress, "comparisons") as tell:
             answers = separations.collect_answers(effort.mechanisms or separations.MECHANISMS, tell)
+    illustration, runs = illustrate("spike"), _run_sweeps(progress, plan, address)
+    near, far = ({name: outcome_at(name, {**BASE, "n": n}) for name in MECHANISMS} for n in (BASE["n"], FAR))
+    rows, margins, bounds = figures.attention_rows(), figures.margin_curves(), figures.hoeffding_curves()
+    phase, line = figures.phase_map(effort.map_side), figures.boundary_map(effort.map_side)
     return ReproductionData(
-        claims,
-        illustrate("spike"),
-        {name: outcome_at(name, BASE) for name in MECHANISMS},
-        {name: outcome_at(name, {**BASE, "n": FAR}) for name in MECHANISMS},
-        growth,
-        answers,
-        _run_sweeps(progress, plan, address),
-        figures.phase_map(effort.map_side),
-        figures.attention_rows(),
-        figures.margin_curves(),
-        figures.hoeffding_curves(),
-        figures.boundary_map(effort.map_side),
+        *(claims, illustration, near, far, growth, answers, runs), *(phase, rows, margins, bounds, line)
     )
 
 
