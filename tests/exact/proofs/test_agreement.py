@@ -152,13 +152,13 @@ def test_ties_at_rational_powers(amplitudes: dict[str, str], exponent: Fraction)
 )
 def test_ties_of_all_cases(construction: str, mechanism: str, point: dict[str, str]) -> None:
     ties = 0
-    for d in (4, 5, 10):
+    for d in (4, 7):
         values: dict[str, Any] = {"d": d, "m": 5, **point}
         proof = prove(construction, mechanism, values, start=3)
-        powers = [(d - 2) ** 3 * k**4 for k in range(1, 20)]  # n is a fourth power
-        sizes = [*range(1, 40), *powers, *around_changes(proof)]
+        powers = [(d - 2) ** 3 * k**4 for k in range(1, 7)]  # n is a fourth power
+        sizes = [*range(1, 25), *powers, *around_changes(proof)]
         require_agreement(proof, values, sizes)
-        for line, t, plus in product(proof.lines, [*range(line_start(proof), 40), *powers], range(d - 2)):
+        for line, t, plus in product(proof.lines, [*range(line_start(proof), 25), *powers], range(d - 2)):
             ties += line.excess(plus).sign((d - 2) * t) == 0
     assert ties > 0
 
