@@ -157,8 +157,8 @@ def test_a_tie_that_float64_would_call_is_not_called() -> None:
 
 
 def test_a_tie_between_balls_is_reported_as_undecided() -> None:
-    """Taylor scores cancel parity exactly, but as balls they cannot know it."""
-    point, mechanism = made("parity", tau="1/2"), mechanism_named("taylor:order=2")
+    """The scores 5 and 2 of the logits 4 and 1 are rational, but as balls they cannot know it: the output is 5/27."""
+    point, mechanism = made("dispersion", tau="5/27"), mechanism_named("taylor:order=1")
     found = certified.solve(point, mechanism)
     assert "comparisons undecided at 32768 bits" in found.evidence
     assert found.interval[0] < found.interval[1]
@@ -166,9 +166,16 @@ def test_a_tie_between_balls_is_reported_as_undecided() -> None:
         closed.solve(point, mechanism)
 
 
+def test_a_tie_that_a_polynomial_decides_does_not_fire() -> None:
+    """Order 2 cancels the parity of three bits: D1 gives b, which is tau; order 3 does not cancel it."""
+    point = made("parity", tau="1/2")
+    assert certified.solve(point, mechanism_named("taylor:order=2")).p1 == 0
+    assert certified.solve(point, mechanism_named("taylor:order=3")).p1 == Fraction(1, 2)
+
+
 def test_undecided_comparisons_give_bounds_on_both_labels() -> None:
     """Where D0 is undecided, D1 may fire alone or not, be it undecided itself or sure to fire."""
-    point, mechanism = made("parity", tau="1/2"), mechanism_named("taylor:order=2")
+    point, mechanism = made("dispersion", tau="5/27"), mechanism_named("taylor:order=1")
     tied = point.descriptions[1]
     raised = tuple(replace(kind, value=(kind.value[0] + 1,)) for kind in tied.groups)
     for other in (tied, replace(tied, groups=raised)):
