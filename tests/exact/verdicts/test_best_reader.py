@@ -17,7 +17,7 @@ from scipy.stats import norm
 import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
-from separatrix.analysis.maps import Accuracy
+from separatrix.analysis.maps.quantities import Accuracy
 from separatrix.constructions import construction_named
 from separatrix.constructions.lengths import admissible
 from separatrix.constructions.spike import Spike
