@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "verdict-tau": f"verdict spike softmax {POINT} tau=0.3 --delta 0.05",
     "verdict-theorem": "verdict spike softmax,linear m=17 d=362 n=3600",
     "prove": "prove spike softmax a1=0.8",
-    "prove-several": f"prove spike softmax,linear,power:beta=2,taylor:order=2 {POINT}",
+    "prove-several": f"prove spike softmax,linear,taylor:order=2,relu {POINT}",
     "readers-spike": "readers spike linear --noise 0.1",
     "readers-equal-rows": "readers duplication softmax",
     "readers-recall": "readers recall delta n=16",

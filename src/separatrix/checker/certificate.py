@@ -154,16 +154,19 @@ def _thresholds(value: object, model: SpikeModel) -> dict[ThresholdKey, int]:
     thresholds: dict[ThresholdKey, int] = {}
     for entry in entries(value, "thresholds", len(expected_keys)):
         body = fields(entry, "a threshold", ("label", "signs", "row", "own_sign", "least"))
-        label = integer(body["label"], "the label of a threshold", 0, 1)
-        y_1, y_block, y_d = (
-            integer(sign, "a sign", -1, 1) for sign in entries(body["signs"], "the signs of a threshold", 3)
-        )
-        row = word(body["row"], "the row of a threshold", model.rows[label])
-        key = (label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1))
+        key = read_threshold_key(body, model, "a threshold")
         require(key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}")
         require(key not in thresholds, f"thresholds lists {describe_threshold(key)} twice")
         thresholds[key] = integer(body["least"], f"the least count of {describe_threshold(key)}", 0, model.blocks + 1)
     return thresholds
+
+
+def read_threshold_key(body: dict[str, Any], model: SpikeModel, place: str) -> ThresholdKey:
+    """Parse the row and the signs of a threshold."""
+    label = integer(body["label"], f"the label of {place}", 0, 1)
+    y_1, y_block, y_d = (integer(sign, "a sign", -1, 1) for sign in entries(body["signs"], f"the signs of {place}", 3))
+    row = word(body["row"], f"the row of {place}", model.rows[label])
+    return label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1)
 
 
 def describe_threshold(key: ThresholdKey) -> str:

@@ -1,44 +1,54 @@
 """Verification of proofs for every n: the least firing counts as step functions of n = (d-2) t.
 
-Multiplied by the sum of its scores over an ordinary score, a row's pre-activation minus tau is
+With L = log n, the score u of every key is n^e or a polynomial in L, up to a unit of its row. A row's pre-activation
+minus tau, times the sum of its scores (positive) and divided by t, is the sum over the kinds of key
 
-    N(P, n) = rho sigma + w n - mu,    mu = b y_k + c y_d - tau,    sigma = a y_1 + mu,
-    w = b (y_k + 2 P - (d-3))/(d-2) + c y_d - tau,
+    E_P = share + w_P u_ordinary,    share = (d-2)/n (sigma u_spike - mu u_mate) + mu u_mate + nu u_own,
+    mu = b y_k + c y_d - tau,    sigma = a y_1 + mu,    nu = b y_own + c y_d - tau,
+    w_P = b (sum of the signs of the blocks with ordinary scores) + (their number) (c y_d - tau),
 
-where P of the d-3 other blocks have the sign + and rho is the quotient of the spike's score and an ordinary one: the
-spike adds rho sigma, the t-1 others of its block mu each, and the t tokens of another block b y + c y_d - tau each.
-The factor is positive, so the row fires if and only if N > 0. Since b > 0, N grows with P: "fires from the count T on"
-is N(T, n) > 0 and N(T-1, n) <= 0.
+where the term with nu exists only if the row's own block has a score of its own. The row fires if and only if
+E_P > 0. Since b > 0, E_P grows with P, the number of + among the d-3 blocks without the spike: "fires from the count T
+on" is E_T > 0 and E_(T-1) <= 0.
 
-Why the ends of a range suffice. For softmax rho = n^s with s >= 0, for linear and power rho does not depend on n. As
-a function of a real n >= 1, N(P, n)/n has a derivative of the sign of
+Why the ends of a range suffice. All these are sums of terms c n^e L^j with rational c and e. P enters E_P / u_ordinary
+as a constant, so that the derivative of this quotient has, for every P, the sign of h_1 = share' u_ordinary -
+share u_ordinary', where ' is the derivative with respect to L. Let h_(i+1) be the derivative of h_i / n^e, where e is
+the least exponent in h_i. This divides by a positive function, and lowers the number of terms or a degree, so that
+some h_k has one term only, which is positive or negative at all n > 1. If h_(i+1) does not change its sign on an
+interval, h_i / n^e is monotone there; if h_i then has no two opposite signs at the ends, it does not change its sign
+either. So if no h_i has opposite signs at the ends of an interval, E_P / u_ordinary is monotone on it. A monotone
+function lies between its values at the ends: if both are positive, so is every value between them, and if neither is,
+none is. This covers all real n of the interval, in particular all multiples of d-2. For an interval without an upper
+end, the signs for all sufficiently large n replace those at the end: any n of it lies below some n with that sign.
 
-    h(n) = sigma (s-1) n^s + mu    (softmax),    h = mu - rho sigma    (linear, power),
-
-which does not contain P and is itself monotone in n. If h has no two opposite signs at the ends of an interval, it has
-none within it, and N(P, n)/n is monotone there for every P. A monotone function lies between its values at the ends:
-if the least is positive, so is every value between them, and if the greatest is not, none is; the sign of h tells
-which end is which. This covers all real n of the interval, in particular all multiples of d-2. For an interval without
-an upper end, the signs of h and N for all sufficiently large n replace those at the end: any n of the interval lies
-below some n with that sign.
-
-A line's steps are cut at its turn, so that each piece lies in one interval where h has been compared at the ends.
+A line's turns cut it into such intervals. Its steps are cut there, too, so that each piece lies in one of them.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise, product
+from functools import lru_cache
+from itertools import pairwise
+from math import factorial
 from typing import Any
 
-from separatrix.checker.certificate import MECHANISMS, PARAMETERS, VERDICTS, read_kernel, read_model
+from separatrix.checker.arithmetic import PRECISIONS, Interval, exact_power, intervals
+from separatrix.checker.certificate import (
+    PARAMETERS,
+    VERDICTS,
+    describe_threshold,
+    read_kernel,
+    read_model,
+    read_threshold_key,
+)
 from separatrix.checker.check import Findings, Report, derive_verdict, same_digest
-from separatrix.checker.constructions import TRIPLES, Signs, SpikeModel, ThresholdKey
+from separatrix.checker.constructions import SpikeModel, ThresholdKey
 from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
-from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, sign
+from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, TaylorKernel
 from separatrix.checker.probability import FiringProbabilities, network, neuron
 from separatrix.checker.statement import (
     ONLY_THIS_READER,
@@ -62,8 +72,14 @@ MOST_STEPS = 50_000
 MOST_BLOCKS = 2_000_000
 """The maximum number of block signs over all entries of the table."""
 
-ROWS = {"spike": ("spike",), "other": ("rest",), "every": ("spike", "rest")}
-"""The rows of the construction that a line is about."""
+MOST_TURNS = 200
+"""The maximum number of turns of a line."""
+
+MOST_ORDER = 12
+"""The maximum order of Taylor attention."""
+
+MOST_BITS = 1 << 13
+"""The maximum number of bits of the highest power of a logit in Taylor attention."""
 
 Triple = tuple[Fraction, Fraction, Fraction]
 """P(fires on D0), P(fires on D1) and P(fires on D1 only) of one neuron."""
@@ -72,41 +88,102 @@ Piece = tuple[int, int | None, int]
 """The first and last t of a range, or None if it has no end, and the least firing count in it."""
 
 
+Power = tuple[Fraction, int]
+"""e and j of n^e (log n)^j."""
+
+Terms = dict[Power, Fraction]
+"""A sum of such powers, each with its coefficient, which is not 0."""
+
+ONE: Power = (Fraction(0), 0)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """E_P of one row under one sign triple."""
+
+    model: SpikeModel
+    key: ThresholdKey
+    share: Terms
+    ordinary: Terms
+    """The score of an ordinary key."""
+
+    def terms(self, plus: int) -> Terms:
+        """Return E_P for `plus` other blocks with the sign +."""
+        (_, (_, _, y_d), _, own_sign), model, blocks = self.key, self.model, self.model.blocks
+        if own_sign:  # the row's own block is one of those that `plus` counts
+            blocks, plus = blocks - 1, plus - (own_sign > 0)
+        weight = model.b * (2 * plus - blocks) + blocks * (model.c * y_d - model.tau)
+        return add(self.share, product({ONE: weight}, self.ordinary))
+
+    def levels(self) -> Iterator[Terms]:
+        """Yield h_1, h_2 and so on."""
+        level = add(
+            product(derivative(self.share), self.ordinary),
+            product({ONE: Fraction(-1)}, product(self.share, derivative(self.ordinary))),
+        )
+        while level:
+            yield level
+            level = derivative(product({(-min(level)[0], 0): Fraction(1)}, level))
+
+
+def read_excess(kernel: Kernel, model: SpikeModel, key: ThresholdKey) -> Excess:
+    """Return E_P; raise Malformed if it is no sum of terms of moderate length."""
+    label, (y_1, y_block, y_d), name, own_sign = key
+    row, columns, common_part = model.rows[label][name], model.blocks + 1, model.c * y_d - model.tau
+    mu = model.b * y_block + common_part
+    sigma, per_n = model.a[label] * y_1 + mu, (Fraction(-1), 0)
+    parts = [
+        product({per_n: columns * sigma}, _score(kernel, row.spike, row.ordinary)),
+        product({ONE: mu, per_n: -columns * mu}, _score(kernel, row.mate, row.ordinary)),
+    ]
+    if row.own_block is not None:
+        nu = model.b * own_sign + common_part
+        parts.append(product({ONE: nu}, _score(kernel, row.own_block, row.ordinary)))
+    return Excess(model, key, add(*parts), _score(kernel, row.ordinary, row.ordinary))
+
+
+def _score(kernel: Kernel, logit: Logit, ordinary: Logit) -> Terms:
+    """Return a score, in the unit of its row."""
+    if isinstance(kernel, SoftmaxKernel):
+        return {((logit.times - ordinary.times) / kernel.temperature, 0): Fraction(1)}
+    if isinstance(kernel, TaylorKernel):
+        order, bits = kernel.order, max(map(int.bit_length, logit.times.as_integer_ratio()))
+        is_short = order <= MOST_ORDER and order * bits <= MOST_BITS
+        require(is_short, "the order is too large, or an amplitude has too many digits")
+        return {(Fraction(0), i): logit.times**i / factorial(i) for i in range(order + 1)}
+    quotient = kernel.ratio(logit, ordinary)
+    if quotient is None:
+        raise Malformed("the quotient of two scores is no fraction, or a very long one")
+    return {ONE: quotient}
+
+
 @dataclass(frozen=True)
 class Line:
     """The least firing count of one kind of row under one sign triple, as a step function of t."""
 
-    label: int
-    signs: Signs
-    row: str
-    turn: int | None
+    excess: Excess
+    turns: list[int]
     steps: list[tuple[int, int]]
 
-    def intervals(self) -> list[tuple[int, int | None]]:
-        """Return the ranges of t in which N/n has to be monotone."""
-        first = self.steps[0][0]
-        return [(first, None)] if self.turn is None else [(first, self.turn), (self.turn + 1, None)]
+    def intervals(self) -> Iterator[tuple[int, int | None]]:
+        """Yield the ranges of t in which E_P / u_ordinary has to be monotone."""
+        yield from zip([self.steps[0][0], *(turn + 1 for turn in self.turns)], [*self.turns, None], strict=True)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the ranges of t with one least count, cut after the turn."""
+        """Yield the ranges of t with one least count, cut after every turn."""
         for (first, least), following in zip(self.steps, [*self.steps[1:], None], strict=True):
             last = None if following is None else following[0] - 1
-            if self.turn is not None and first <= self.turn and (last is None or self.turn < last):
-                yield first, self.turn, least
-                first = self.turn + 1
+            for turn in self.turns:
+                if first <= turn and (last is None or turn < last):
+                    yield first, turn, least
+                    first = turn + 1
             yield first, last, least
-
-    def describe(self) -> str:
-        """Describe the rows and signs of the line."""
-        rows = "every row" if self.row == "every" else f"row {self.row}"
-        return f"D{self.label}, {rows}, signs ({', '.join(f'{value:+d}' for value in self.signs)})"
 
 
 @dataclass(frozen=True)
 class Proof:
     """The statements of a proof; only their form has been verified."""
 
-    kernel: Kernel
     model: SpikeModel
     m: int
     first_n: int
@@ -123,70 +200,61 @@ class Proof:
         return self.model.blocks + 1
 
 
-@dataclass(frozen=True)
-class Excess:
-    """N(P, n) of one row under one sign triple, by its sign."""
+def add(*sums: Terms) -> Terms:
+    """Return the sum of sums."""
+    total: defaultdict[Power, Fraction] = defaultdict(Fraction)
+    for terms in sums:
+        for power, coefficient in terms.items():
+            total[power] += coefficient
+    return {power: coefficient for power, coefficient in total.items() if coefficient}
 
-    kernel: Kernel
-    model: SpikeModel
-    label: int
-    signs: Signs
-    row: str
 
-    @cached_property
-    def mu(self) -> Fraction:
-        """The share of another token of the spike's block."""
-        _, y_block, y_d = self.signs
-        return self.model.b * y_block + self.model.c * y_d - self.model.tau
+def product(first: Terms, second: Terms) -> Terms:
+    """Return the product of two sums."""
+    return add(*({(e + f, i + j): x * y for (f, j), y in second.items()} for (e, i), x in first.items()))
 
-    @cached_property
-    def sigma(self) -> Fraction:
-        """The share of the spike."""
-        return self.model.a[self.label] * self.signs[0] + self.mu
 
-    def weight(self, plus: int) -> Fraction:
-        """Return w, the coefficient of n."""
-        _, y_block, y_d = self.signs
-        model = self.model
-        return model.b * (y_block + 2 * plus - model.blocks) / (model.blocks + 1) + model.c * y_d - model.tau
+def derivative(terms: Terms) -> Terms:
+    """Return the derivative with respect to log n."""
+    return add(*({(e, j): e * factor, (e, j - 1): j * factor} for (e, j), factor in terms.items()))
 
-    @cached_property
-    def exponent(self) -> Fraction:
-        """The exponent s of rho = n^s; 0 if rho does not depend on n."""
-        if not isinstance(self.kernel, SoftmaxKernel):
-            return Fraction(0)
-        logits = self.model.rows[self.label][self.row]
-        return (logits.spike.times - logits.ordinary.times) / self.kernel.temperature
 
-    def sign_at(self, n: int, of_rho: Fraction, of_one: Fraction) -> int | None:
-        """Return the sign of `of_rho rho + of_one` at n, or None if it is undecided."""
-        logits = self.model.rows[self.label][self.row]
-        spike, ordinary = (Logit(logit.times, Fraction(n)) for logit in (logits.spike, logits.ordinary))
-        return sign(self.kernel, [(of_rho, spike), (of_one, ordinary)])
+def sign(terms: Terms, n: int | None) -> int | None:
+    """Return the sign of a sum at n > 2, or at all sufficiently large n; None if it is undecided."""
+    if n is None:
+        return side(terms[max(terms)]) if terms else 0
+    totals: Terms = {}
+    for (e, j), coefficient in terms.items():
+        # Terms whose quotient is rational are added up, so that a sum that cancels is found to be zero.
+        for f, i in totals:
+            quotient = exact_power(Fraction(n), e - f) if i == j else None
+            if quotient is not None:
+                totals[f, i] += coefficient * quotient
+                break
+        else:
+            totals[e, j] = coefficient
+    signs = {side(total) for total in totals.values()} - {0}
+    if len(signs) < 2:
+        return signs.pop() if signs else 0
+    for bits in PRECISIONS:
+        at, value = intervals(bits), 0
+        for degree in range(max(j for _, j in totals), -1, -1):  # Horner's scheme keeps the enclosure narrow
+            factors = [at.rational(total) * _power(e, n, bits) for (e, j), total in totals.items() if j == degree]
+            value = value * _log(n, bits) + sum(factors)
+        if value > 0 or value < 0:
+            return 1 if value > 0 else -1
+    return None
 
-    def excess_sign(self, plus: int, n: int | None) -> int | None:
-        """Return the sign of N at n, or for all sufficiently large n."""
-        weight = self.weight(plus)
-        if n is not None:
-            return self.sign_at(n, self.sigma, weight * n - self.mu)
-        if self.exponent == 0:  # rho is constant, and N too if its weight is 0
-            return side(weight) or self.sign_at(3, self.sigma, -self.mu)
-        # The greatest power of n whose coefficient is not 0 decides; n^s may be n itself.
-        coefficients = {Fraction(1): weight, Fraction(0): -self.mu}
-        coefficients[self.exponent] = coefficients.get(self.exponent, Fraction(0)) + self.sigma
-        return next(
-            (side(coefficients[power]) for power in sorted(coefficients, reverse=True) if coefficients[power]), 0
-        )
 
-    def slope_sign(self, n: int | None) -> int | None:
-        """Return the sign of h at n, or for all sufficiently large n."""
-        s = self.exponent
-        of_rho = self.sigma * (s - 1)  # -sigma where rho is constant
-        if n is None:
-            if s > 0 and of_rho != 0:
-                return side(of_rho)
-            n = 3  # h is constant
-        return self.sign_at(n, of_rho, self.mu)
+@lru_cache(maxsize=512)
+def _power(exponent: Fraction, n: int, bits: int) -> Interval:
+    at = intervals(bits)
+    return at.exp(at.rational(exponent) * _log(n, bits)) if exponent else at.rational(1)
+
+
+@lru_cache(maxsize=64)
+def _log(n: int, bits: int) -> Interval:
+    return intervals(bits).log(intervals(bits).rational(n))
 
 
 def side(value: Fraction) -> int:
@@ -230,14 +298,13 @@ def read_proof(document: object) -> Proof:
     require(type(body["format"]) is str and body["format"] == FORMAT, f"format is not {FORMAT}")
     is_known = type(body["version"]) is int and body["version"] == VERSION
     require(is_known, f"version is not {VERSION}, the one this checker knows")
-    word(body["construction"], "construction", ("spike",))
-    kernel = _kernel(body["mechanism"])
-    names = [name for name in PARAMETERS["spike"] if name != "n"]
+    construction = word(body["construction"], "construction", ("spike", "cross"))
+    kernel = read_kernel(body["mechanism"])
+    names = [name for name in PARAMETERS[construction] if name != "n"]
     parameters = fields(body["parameters"], "parameters", names)
     first_n = integer(body["from"], "from", 3)
-    model, m = read_model("spike", {**parameters, "n": first_n})
+    model, m = read_model(construction, {**parameters, "n": first_n})
     assert isinstance(model, SpikeModel)
-    require(parameters["form"] == "ones", "form is not ones, the only one whose proofs this checker knows")
     delta = exact(body["delta"], "delta", MOST_DIGITS)
     require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
     first_t = first_n // (model.blocks + 1)
@@ -253,39 +320,34 @@ def read_proof(document: object) -> Proof:
         "counterexample": None if counterexample is None else integer(counterexample, "counterexample", 3),
     }
     require(type(body["sha256"]) is str, "sha256 is not text")
-    rows = ("spike", "other") if isinstance(kernel, SoftmaxKernel) else ("every",)
-    lines, table = _lines(body["lines"], model, first_t, rows), _table(body["table"], model, first_t)
-    return Proof(kernel, model, m, first_n, delta, lines, table, requested, conclusions)
+    lines, table = _lines(body["lines"], kernel, model, first_t), _table(body["table"], model, first_t)
+    return Proof(model, m, first_n, delta, lines, table, requested, conclusions)
 
 
 def _verdict(value: object, place: str) -> str | None:
     return None if value is None else word(value, place, VERDICTS)
 
 
-def _kernel(value: object) -> Kernel:
-    """Return the kernel of a mechanism for which the shape of N/n is known."""
-    if isinstance(value, dict) and value.get("name") == "taylor":
-        names = ", ".join(name for name in MECHANISMS if name != "taylor")
-        raise Malformed(f"mechanism name is not one of: {names}")
-    return read_kernel(value)
-
-
-def _lines(value: object, model: SpikeModel, first_t: int, rows: tuple[str, ...]) -> list[Line]:
+def _lines(value: object, kernel: Kernel, model: SpikeModel, first_t: int) -> list[Line]:
     """Parse one line for every label, sign triple and kind of row."""
-    expected_keys = set(product((0, 1), TRIPLES, rows))
-    lines, steps = {}, 0
+    # In blocks of more than one token, all kinds of row exist; there are such blocks from t = 2 on.
+    expected_keys = set(replace(model, size=2).threshold_keys())
+    lines: dict[ThresholdKey, Line] = {}
+    steps = 0
     for entry in entries(value, "lines", len(expected_keys)):
-        body = fields(entry, "a line", ("label", "signs", "row", "turn", "steps"))
-        label = integer(body["label"], "the label of a line", 0, 1)
-        y_1, y_block, y_d = (
-            integer(value, "a sign", -1, 1) for value in entries(body["signs"], "the signs of a line", 3)
+        body = fields(entry, "a line", ("label", "signs", "row", "own_sign", "turns", "steps"))
+        key = read_threshold_key(body, model, "a line")
+        require(key in expected_keys, f"lines has an entry for no row there is: {describe_threshold(key)}")
+        require(key not in lines, f"lines lists {describe_threshold(key)} twice")
+        start = max(first_t, 2) if key[2] == "mate" else first_t
+        turns = body["turns"]
+        if not isinstance(turns, list) or len(turns) > MOST_TURNS:
+            raise Malformed(f"turns is not a list of at most {MOST_TURNS} entries")
+        _require_order([start - 1, *(integer(turn, "a turn", start) for turn in turns)], "turns", start - 1)
+        lines[key] = Line(
+            read_excess(kernel, model, key), turns, _steps(body["steps"], model, start, MOST_STEPS - steps)
         )
-        key = (label, (y_1, y_block, y_d), word(body["row"], "the row of a line", rows))
-        require(key in expected_keys, "a sign is 0")
-        require(key not in lines, "lines has two entries for one row")
-        turn = body["turn"] if body["turn"] is None else integer(body["turn"], "a turn", first_t)
-        line = Line(*key, turn, _steps(body["steps"], model, first_t, MOST_STEPS - steps))
-        lines[key], steps = line, steps + len(line.steps)
+        steps += len(lines[key].steps)
     return list(lines.values())
 
 
@@ -322,37 +384,30 @@ def _require_order(positions: list[int], place: str, first_t: int) -> None:
 
 
 def _check_line(proof: Proof, line: Line, findings: Findings) -> None:
-    """Check that N/n is monotone on both sides of the turn, and the least counts at the ends of every piece."""
+    """Check that E_P / u_ordinary is monotone between turns, and the least counts at the ends of every piece."""
 
     def at(t: int | None) -> int | None:
         return None if t is None else t * proof.unit
 
-    name = line.describe()
-    for row in ROWS[line.row]:
-        excess = Excess(proof.kernel, proof.model, line.label, line.signs, row)
-        falls: list[bool] = []
-        for first, last in line.intervals():
-            slopes = excess.slope_sign(at(first)), excess.slope_sign(at(last))
-            is_monotone = None if None in slopes else {*slopes} != {1, -1}
-            findings.note(is_monotone, f"that there is no turn in {name}, after t = {short(first)}")
-            falls.append(-1 in slopes)
-        for first, last, least in line.pieces():
-            # N/n is least at one end and greatest at the other, which its monotony before and after the turn tells.
-            ends = (
-                (at(last), at(first)) if falls[line.turn is not None and first > line.turn] else (at(first), at(last))
-            )
-            holds = _is_least(excess, least, *ends)
-            findings.note(holds, f"the least count {least} of {name}, from t = {short(first)} on,")
+    excess, name = line.excess, describe_threshold(line.excess.key)
+    levels = list(excess.levels())
+    for first, last in line.intervals():
+        signs = [{sign(level, at(first)), sign(level, at(last))} for level in levels]
+        is_monotone = False if {1, -1} in signs else None if any(None in pair for pair in signs) else True
+        findings.note(is_monotone, f"that there is no turn in {name}, after t = {short(first)}")
+    for first, last, least in line.pieces():
+        holds = _is_least(excess, least, {at(first), at(last)})
+        findings.note(holds, f"the least count {least} of {name}, from t = {short(first)} on,")
 
 
-def _is_least(excess: Excess, least: int, lowest: int | None, highest: int | None) -> bool | None:
-    """Whether rows fire with `least` + blocks where N/n is lowest, and not with one less where it is highest."""
-    above = excess.excess_sign(least, lowest) if least <= excess.model.blocks else 1
-    below = excess.excess_sign(least - 1, highest) if least > 0 else 0
+def _is_least(excess: Excess, least: int, positions: set[int | None]) -> bool | None:
+    """Whether rows fire with `least` + blocks and not with one less, at every position."""
+    signs = [sign(excess.terms(least), n) for n in positions if least <= excess.model.blocks]
+    signs_below = [sign(excess.terms(least - 1), n) for n in positions if least > 0]
     # One wrong side refutes a statement, even if another is undecided.
-    if above in (0, -1) or below == 1:
+    if 0 in signs or -1 in signs or 1 in signs_below:
         return False
-    return None if above is None or below is None else True
+    return None if None in [*signs, *signs_below] else True
 
 
 def short(value: int) -> str:
@@ -369,7 +424,7 @@ def _check_table(proof: Proof, findings: Findings) -> list[tuple[int, FiringProb
     for t in sorted({t for line in proof.lines for t, _ in line.steps}):
         for line, changes in zip(proof.lines, steps, strict=True):
             if t in changes:
-                least.update({(line.label, line.signs, row, 0): changes[t] for row in ROWS[line.row]})
+                least[line.excess.key] = changes[t]
         triple = neuron(proof.model, least)
         if triple != before:
             findings.note(proof.table.get(t) == triple, f"the table at t = {short(t)}")
@@ -414,10 +469,11 @@ def _statement(
     firsts = [i for i, verdict in enumerate(verdicts) if i == 0 or verdict != verdicts[i - 1]]
     runs = [f"{verdicts[i]} from n = {short(values[i][0])} on" for i in firsts]
     every = f"for every n = {proof.unit} t from {short(proof.first_n)} on"
+    construction, mechanism, parameters = (document[name] for name in ("construction", "mechanism", "parameters"))
     return (
-        f"{mechanism_words(document['mechanism'])} on spike with {words(document['parameters'])}, {every}.",
-        scoring(document["mechanism"]),
-        meaning("spike", "ones"),
+        f"{mechanism_words(mechanism)} on {construction} with {words(parameters)}, {every}.",
+        scoring(mechanism),
+        meaning(construction, parameters.get("form")),
         f"{P} has {value_count}, from {least} to {most}; it is {last} for every such n from {last_n} on.",
         f"At delta {document['delta']}: {', then '.join(runs)}, for ever.",
         "Verified for every such n, in exact arithmetic: the least number of + blocks that makes a row fire, for every "

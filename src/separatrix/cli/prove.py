@@ -55,14 +55,15 @@ def prove(
     """Prove a verdict for every n, or find the n at which it fails.
 
     All parameters but n are fixed. Shows every value of P(tells apart), the n of each change, the limit, and the
-    verdict that holds for ever with the n from which on it does. Applies to softmax, linear and power attention
-    on spike with form=ones; elsewhere the question is open. Parameters that are not given take the values of the
-    construction's reference point.
+    verdict that holds for ever with the n from which on it does. Applies to softmax, linear, power and taylor
+    attention on spike and cross; elsewhere the question is open. Parameters that are not given take the values of
+    the construction's reference point.
 
     \b
     Examples:
       separatrix prove spike softmax,linear --from n=1000
       separatrix prove spike softmax a1=0.8 --certificate proof.json
+      separatrix prove cross softmax,taylor:order=3 r_Q=2
       separatrix prove spike softmax --coq proof.v
     """
     from separatrix.core.files.writing import require_writable, write_whole

@@ -15,8 +15,8 @@ import separatrix as sx
 from expectations import assert_refused, run
 from separatrix.core.errors import EngineRefusal, UsageError
 from separatrix.core.numbers.json import json_file
-from separatrix.exact.proofs import OpenProof, Proof, certify_proof, prove
-from separatrix.exact.proofs.lines import _first_where
+from separatrix.exact.proofs import OpenProof, Proof, certify_proof, coq_development, prove
+from separatrix.exact.proofs.lines import first_where
 from separatrix.exact.verdicts.certificate import digest
 
 HARD: dict[str, Any] = {"d": 602, "m": 17, "a0": "0.05", "a1": "0.62", "b": "0.5", "c": "0.51"}
@@ -119,7 +119,7 @@ def test_any_number_of_sign_vectors(m: int) -> None:
 
 
 def test_several_mechanisms_with_open_ones() -> None:
-    proofs = prove("spike", "softmax,linear,gla,taylor:order=2")
+    proofs = prove("spike", "softmax,linear,gla,relu")
     assert [type(item) for item in proofs] == [Proof, Proof, OpenProof, OpenProof]
     assert proofs["linear"].word == "blind"  # type: ignore[union-attr]
     document = proofs.as_json()
@@ -130,10 +130,12 @@ def test_several_mechanisms_with_open_ones() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "parameters", "names", "instead"),
     [
-        ("taylor:order=3", {}, "softmax (any temperature), linear and power", "separatrix verdict"),
+        ("relu", {}, "softmax (any temperature), linear, power (integer beta) or taylor", "separatrix verdict"),
+        ("taylor:order=13", {}, "an order of at most 12, not 13", "separatrix verdict"),
+        ("taylor:order=12", {"a1": f"1.{'37' * 900}"}, "amplitudes of fewer digits", "separatrix verdict"),
+        ("power:beta=100000", {}, "at most 131,072 bits", "separatrix verdict"),
         ("gla", {}, "not gla", "separatrix verdict"),
         ("power:beta=3/2", {}, "integer beta", "separatrix verdict"),
-        ("softmax", {"form": "identity"}, "form=ones", "separatrix verdict"),
     ],
 )
 def test_open_questions_name_the_hypothesis(
@@ -146,8 +148,8 @@ def test_open_questions_name_the_hypothesis(
 
 
 def test_other_constructions_are_open() -> None:
-    with pytest.raises(EngineRefusal, match="needs the construction spike, not cross"):
-        prove("cross", "softmax")
+    with pytest.raises(EngineRefusal, match="needs the construction spike or cross, not location"):
+        prove("location", "softmax")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +183,23 @@ def test_bad_requests_are_refused_in_one_line(
 def test_thresholds_beyond_the_largest_n_are_refused() -> None:
     with pytest.raises(EngineRefusal, match=r"open: a firing threshold changes beyond n = 10\^4000"):
         prove("spike", "softmax", a1="0.86", b="0.2", c="0.1028", d=12)  # s1 - 1 = 8e-6
+
+
+def test_questions_that_would_take_hours_are_refused_at_once() -> None:
+    started = time.process_time()
+    with pytest.raises(EngineRefusal, match="open: up to 400,160 changes of firing thresholds"):
+        prove("spike", "taylor:order=12", form="identity", d=20_002, n=20_000)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("construction", "mechanism", "parameters"),
+    [("cross", "softmax", {}), ("spike", "taylor:order=2", {}), ("spike", "softmax", {"form": "identity"})],
+)
+def test_other_cases_are_not_for_coq(construction: str, mechanism: str, parameters: Any) -> None:
+    certificate = certify_proof(prove(construction, mechanism, parameters, d=12, n=10))
+    with pytest.raises(EngineRefusal, match="Coq verifies spike with form=ones and softmax, linear or power"):
+        coq_development(certificate)
 
 
 def test_the_command_states_the_result_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,6 +239,7 @@ def test_certificates_have_the_documented_fields(capsys: pytest.CaptureFixture[s
     assert (certificate["from"], certificate["verdict"], certificate["counterexample"]) == (1000, None, 1200)
     lines = certificate["lines"]
     assert len({(line["label"], *line["signs"], line["row"]) for line in lines}) == len(lines) == 32
+    assert {line["own_sign"] for line in lines} == {0}
     for line in lines:
         steps = line["steps"]
         assert steps[0][0] == 10
@@ -234,12 +254,25 @@ def test_certificates_have_the_documented_fields(capsys: pytest.CaptureFixture[s
         assert all((value.denominator & (value.denominator - 1)) == 0 for value in (Fraction(p0), Fraction(p1)))
 
 
-def test_linear_and_power_have_one_line_for_all_rows() -> None:
-    certificate = certify_proof(prove("spike", "power:beta=4"))
+@pytest.mark.parametrize(
+    ("construction", "parameters", "rows", "count"),
+    [
+        ("spike", {}, {"spike", "rest"}, 32),
+        ("spike", {"form": "identity"}, {"spike", "mate", "other"}, 64),
+        ("cross", {}, {"query"}, 16),
+    ],
+)
+def test_each_kind_of_row_has_its_lines(construction: str, parameters: Any, rows: set[str], count: int) -> None:
+    certificate = certify_proof(prove(construction, "power:beta=4", parameters))
     assert certificate["mechanism"] == {"name": "power", "beta": "4"}
-    assert {line["row"] for line in certificate["lines"]} == {"every"}
-    assert {line["turn"] for line in certificate["lines"]} == {None}
-    assert len(certificate["lines"]) == 16
+    assert {line["row"] for line in certificate["lines"]} == rows
+    assert not any(line["turns"] for line in certificate["lines"])
+    assert len(certificate["lines"]) == count
+
+
+def test_rows_of_mates_begin_where_blocks_have_two_tokens() -> None:
+    lines = prove("spike", "softmax", form="identity", d=12, start=10).lines
+    assert {(line.row, line.start) for line in lines} == {("spike", 1), ("mate", 2), ("other", 1)}
 
 
 def test_a_certificate_beyond_the_size_that_the_checker_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +288,7 @@ def test_bounds_in_statements_are_rounded_outwards() -> None:
 
 
 def test_an_undecided_tie_is_never_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.exact.proofs.ratios.precisions", lambda n: [8])
+    monkeypatch.setattr("separatrix.exact.proofs.sums.precisions", lambda n: [8])
     with pytest.raises(EngineRefusal, match=r"undecided at n = \S+: whether a pre-activation exceeds tau"):
         prove("spike", "softmax", a1="0.8")
 
@@ -263,8 +296,8 @@ def test_an_undecided_tie_is_never_guessed(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("near", [-5, 0, 3, 4, 9_999, 10_000, 10_001, 10**40])
 @pytest.mark.parametrize("high", [None, 20_000])
 def test_a_search_finds_the_first_from_any_estimate(near: int, high: int | None) -> None:
-    assert _first_where(lambda t: t >= 10_000, 3, high, near) == 10_000
-    assert _first_where(lambda t: t >= 4, 3, high, near) == 4
+    assert first_where(lambda t: t >= 10_000, 3, high, near) == 10_000
+    assert first_where(lambda t: t >= 4, 3, high, near) == 4
 
 
 def test_pictures_end_in_all_larger_n(tmp_path: Path) -> None:

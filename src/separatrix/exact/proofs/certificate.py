@@ -41,7 +41,8 @@ def certify_proof(proof: Proof) -> dict[str, Any]:
                 "label": line.label,
                 "signs": list(line.signs),
                 "row": line.row,
-                "turn": line.turn,
+                "own_sign": line.own_sign,
+                "turns": list(line.turns),
                 "steps": [list(step) for step in line.steps],
             }
             for line in proof.lines

@@ -270,6 +270,8 @@ class _Development:
         self.certificate, self.parameters = certificate, certificate["parameters"]
         self.mechanism = certificate["mechanism"]
         self.is_softmax = self.mechanism["name"] == "softmax"
+        if self.mechanism["name"] == "taylor" or self.parameters.get("form") != "ones":
+            raise EngineRefusal("Coq verifies spike with form=ones and softmax, linear or power; use the certificate")
         self.unit = self.parameters["d"] - 2
         self.delta = Fraction(certificate["delta"])
         if certificate["eventually"] is None:
@@ -295,12 +297,11 @@ class _Development:
         by_key = {(line["label"], line["row"], tuple(line["signs"])): line for line in self.certificate["lines"]}
         # `destruct` in Coq meets the cases in this order: true first.
         for label, is_spike, y_1, y_d, y_k in product((1, 0), (True, False), (1, -1), (1, -1), (1, -1)):
-            row = ("spike" if is_spike else "other") if self.is_softmax else "every"
-            line, a = by_key[label, row, (y_1, y_k, y_d)], amplitudes[label]
+            line, a = by_key[label, "spike" if is_spike else "rest", (y_1, y_k, y_d)], amplitudes[label]
             exponent = Fraction(0)
             if self.is_softmax:
                 exponent = (a * is_spike + b + c) * a / Fraction(self.mechanism["temperature"])
-            turn = None if line["turn"] is None or line["turn"] < self.first else line["turn"]
+            turn = next((turn for turn in line["turns"] if turn >= self.first), None)  # there is one at most
             sigma = a * y_1 + b * y_k + c * y_d - tau
             yield _Line(label, is_spike, (y_1, y_k, y_d), turn, self._steps(line["steps"]), sigma, exponent)
 
@@ -312,7 +313,6 @@ class _Development:
     def text(self) -> str:
         """Return the whole development."""
         library = files("separatrix.exact.proofs").joinpath("network.v").read_text(encoding="utf-8")
-        # Half of the lines for linear and power attention are those of the other row.
         return "\n".join(
             [
                 self._header(),

@@ -1,8 +1,8 @@
 """The least firing P of one label, sign triple and kind of row, for every n at once.
 
-The numerator of (pre-activation - tau), `N(P, t) = sigma rho(n) + w_P t - mu` with n = (d-2) t, decides: the row
-fires exactly if N > 0. It grows with P, so the row fires from a least P on, T(t). By the shape lemma of
-docs/proofs.md, T is monotone on both sides of at most one turn, and takes its limit at some finite t.
+Divided by t and by the score of an ordinary token, (pre-activation - tau) times the sum of the scores is
+`share(n)/ordinary(n) + w_P`, where only the constant w_P depends on P and grows with it. So the row fires from a
+least P on, T(t), and T is monotone wherever share/ordinary is: docs/proofs.md has the lemmas.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from flint import ctx, fmpq
 from separatrix.constructions import Label
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.exact import MOST_BITS, MOST_DIGITS
-from separatrix.core.numbers.logforms import Flint, floor_of, sign
+from separatrix.core.numbers.logforms import Flint, floor_of
 from separatrix.exact.engines.certified import Triple
-from separatrix.exact.proofs.ratios import GUARD_BITS, Ratio
+from separatrix.exact.proofs.sums import GUARD_BITS, PowerSum
 
 Steps = tuple[tuple[int, int], ...]
 """Pairs (t, T): T is the least firing P from this t until the next one, the last for ever."""
+BEYOND = f"open: a firing threshold changes beyond n = 10^{MOST_DIGITS}, the largest n here"
+Range = tuple[int, int | None]
+"""First and last t; None if it has no end."""
 
 
 @dataclass(frozen=True)
@@ -31,38 +34,42 @@ class FiringLine:
     label: Label
     signs: Triple
     row: str
-    """`spike`, `other`, or `every` where all rows are equal."""
-    ratio: Ratio
+    own_sign: int
+    """The sign of the row's own block, or 0 if it does not matter."""
     columns: int
     """d - 2, the number of blocks; as a value of T it means that the row never fires."""
-    sigma: fmpq
-    """a y1 + mu, the spike's own contribution beyond tau."""
-    mu: fmpq
-    """b yk + c yd - tau, the contribution beyond tau of the other tokens in the spike's block."""
+    share: PowerSum
+    """The contributions of the spike, of its block and of the row's own block, times `ordinary`."""
+    ordinary: PowerSum
+    """The score of an ordinary token, in the unit of all scores."""
     base: fmpq
-    """w_0, the contribution of all blocks, one token of each, if the other blocks have P = 0 plus signs."""
+    """w_0, the contribution of all other blocks, one token of each, if P = 0 of them have a plus sign."""
     rise: fmpq
     """2b, by which w_P grows with P."""
     start: int
     """The least t."""
 
-    def fires(self, plus: int, t: int) -> bool:
-        """Whether the row fires if `plus` of the other blocks have a plus sign; a tie does not fire."""
-        slope = self.base + plus * self.rise
-        return self.ratio.sign(self.sigma, slope * t - self.mu, self.columns * t) > 0
+    def excess(self, plus: int) -> PowerSum:
+        """Return the sum that is positive exactly if the row fires with `plus` other blocks of sign +."""
+        return self.share + (self.base + plus * self.rise) * self.ordinary
 
-    def least(self, t: int) -> int:
-        """Return T(t): the least P that fires, or `columns` if none does."""
-        n = self.columns * t
-        with ctx.workprec(GUARD_BITS + n.bit_length()):
-            # N(P, t) > 0 exactly if P exceeds this.
-            x = ((self.mu - self.ratio.value(n) * self.sigma) / t - self.base) / self.rise
-            low, high = (x, x) if isinstance(x, fmpq) else (x.lower(), x.upper())
-            first, last = (self._clip(end) for end in (low, high))
+    def least(self, t: int | None) -> int:
+        """Return T(t), or T at all large t for None: the least P that fires, or `columns` if none does."""
+        first, last, n = 0, self.columns, self._length(t)
+        if n is not None:
+            with ctx.workprec(GUARD_BITS + n.bit_length()):
+                # The row fires exactly if P exceeds this.
+                x = -(self.share.value(n) / self.ordinary.value(n) + self.base) / self.rise
+                low, high = (x, x) if isinstance(x, fmpq) else (x.lower(), x.upper())
+                first, last = self._clip(low), self._clip(high)
         while first < last:  # rounding leaves several candidates: decide exactly
             middle = (first + last) // 2
-            first, last = (first, middle) if self.fires(middle, t) else (middle + 1, last)
+            # A tie does not fire.
+            first, last = (first, middle) if self.excess(middle).sign(n) > 0 else (middle + 1, last)
         return first
+
+    def _length(self, t: int | None) -> int | None:
+        return None if t is None else self.columns * t
 
     def _clip(self, x: Flint) -> int:
         """Return floor(x) + 1 within 0..columns."""
@@ -74,74 +81,86 @@ class FiringLine:
         return min(floor_of(x) + 1, self.columns)
 
     @cached_property
-    def limit(self) -> int:
-        """The value of T at all large t."""
-        s, sigma, mu = self.ratio.exponent, self.sigma, self.mu
-        if s > 1 and sigma != 0:
-            return 0 if sigma > 0 else self.columns
-        # x of `least` tends to this, and `side` is the sign of the difference, which decides where it is an integer.
-        x = ((-sigma * self.columns if s == 1 else 0) - self.base) / self.rise
-        if s == 0:
-            side = -self.ratio.sign(sigma, -mu, self.columns)
-        else:
-            side = -sign(sigma) if s < 1 and sigma != 0 else sign(mu)
-        least = -floor_of(-x) if side < 0 else floor_of(x) + 1
-        return min(max(least, 0), self.columns)
+    def levels(self) -> tuple[PowerSum, ...]:
+        """The derivative of share/ordinary, and the derivative of each of these divided by its least power of n.
+
+        All but for positive factors. The last one has a single term, and so one sign.
+        """
+        levels = []
+        level = self.share.derivative * self.ordinary + fmpq(-1) * (self.share * self.ordinary.derivative)
+        while level.terms:
+            levels.append(level)
+            level = level.shifted(-min(level.terms)).derivative
+        return tuple(levels)
 
     @cached_property
-    def turn(self) -> int | None:
-        """The t such that T is monotone up to t and from t+1 on; None if it is monotone from the start."""
-        # With x of `least`: 2b n^2/(d-2) dx/dn = -(factor n^s + mu), and n^s is monotone in n.
-        factor = self.sigma * (self.ratio.exponent - 1)
-        if self.ratio.exponent == 0 or sign(factor) * sign(self.mu) >= 0:
-            return None
-        first = self._turning(factor, self.start)
-        if first in (0, sign(factor)):
-            return None
-        near = self.ratio.inverse(-self.mu / factor, self.columns, self.start)
-        return _first_where(lambda t: self._turning(factor, t) != first, self.start, None, near) - 1
+    def turns(self) -> tuple[int, ...]:
+        """The t that end a range: on each range, no level changes its sign, so that T is monotone."""
+        ranges: list[Range] = [(self.start, None)]
+        # Where a level has one sign, the one before is monotone, up to a power of n, and changes its sign at most once.
+        for level in reversed(self.levels):
+            ranges = [part for whole in ranges for part in self._cut(level, *whole)]
+        return tuple(last for _, last in ranges if last is not None)
 
-    def _turning(self, factor: fmpq, t: int) -> int:
-        return self.ratio.sign(factor, self.mu, self.columns * t)
+    def _cut(self, level: PowerSum, first: int, last: int | None) -> tuple[Range, ...]:
+        """Cut a range after the last t with the sign of the first, if a sum changes its sign in it."""
+        side = level.sign(self.columns * first)
+        if side * level.sign(self._length(last)) >= 0:
+            return ((first, last),)
+        cut = self._first_where(level, lambda t: level.sign(self.columns * t) != side, first, last) - 1
+        return (first, cut), (cut + 1, last)
+
+    @property
+    def ranges(self) -> list[Range]:
+        """The ranges on each of which T is monotone."""
+        return list(zip([self.start, *(turn + 1 for turn in self.turns)], [*self.turns, None], strict=True))
+
+    def most_steps(self) -> int:
+        """Return an upper bound on the number of steps, without searching for them."""
+        return sum(1 + abs(self.least(first) - self.least(last)) for first, last in self.ranges)
 
     @cached_property
     def steps(self) -> Steps:
         """All values of T from the start on."""
-        pieces: tuple[tuple[int, int | None], ...] = ((self.start, None),)
-        if self.turn is not None:
-            pieces = ((self.start, self.turn), (self.turn + 1, None))
         steps: list[tuple[int, int]] = []
-        for low, high in pieces:
-            for t, least in self._piece(low, high):
+        for first, last in self.ranges:
+            for t, least in self._piece(first, last):
                 if not steps or steps[-1][1] != least:
                     steps.append((t, least))
         return tuple(steps)
 
     def _piece(self, low: int, high: int | None) -> Iterator[tuple[int, int]]:
-        """Yield the steps of T on a piece on which it is monotone, from `low` to `high` (None: for ever)."""
-        t, least = low, self.least(low)
-        last = self.limit if high is None else self.least(high)
+        """Yield the steps of T on a range on which it is monotone, from `low` to `high` (None: for ever)."""
+        t, least, last = low, self.least(low), self.least(high)
         yield t, least
         while least != last:
-            if least < last:
-                t = self._first(lambda t, plus=least: not self.fires(plus, t), least, t, high)  # type: ignore[misc]
-            else:
-                t = self._first(lambda t, plus=least - 1: self.fires(plus, t), least - 1, t, high)  # type: ignore[misc]
+            is_rising = least < last
+            # T rises where `least` stops to fire, and falls where one less begins to.
+            excess = self.excess(least if is_rising else least - 1)
+            t = self._first_where(
+                excess,
+                lambda t, f=excess, fires=not is_rising: (f.sign(self.columns * t) > 0) is fires,  # type: ignore[misc]
+                t,
+                high,
+            )
             least = self.least(t)
             yield t, least
 
-    def _first(self, holds: Callable[[int], bool], plus: int, low: int, high: int | None) -> int:
-        """Return the first t beyond `low` from which on `holds`, near the zero of N(plus, t)."""
-        slope = self.base + plus * self.rise
-        return _first_where(holds, low, high, self.ratio.root(self.sigma, slope, self.mu, self.columns, low))
+    def _first_where(self, level: PowerSum, holds: Callable[[int], bool], low: int, high: int | None) -> int:
+        """Return the least t in (low, high] from which on a condition holds that changes with the sign of a sum."""
+        near = level.estimate_zero(self.columns * low, self._length(high)) // self.columns
+        t = first_where(holds, low, high, near)
+        if t.bit_length() > MOST_BITS:
+            raise EngineRefusal(BEYOND)
+        return t
 
 
-def _first_where(holds: Callable[[int], bool], low: int, high: int | None, near: int) -> int:
+def first_where(holds: Callable[[int], bool], low: int, high: int | None, near: int) -> int:
     """Return the least t in (low, high] from which on a monotone condition holds, searching from `near`.
 
     The condition does not hold at `low`, and holds at `high` (None: at all large t).
 
-    >>> _first_where(lambda t: t * t > 1000, 1, None, 5)
+    >>> first_where(lambda t: t * t > 1000, 1, None, 5)
     32
     """
     near = max(near, low + 1) if high is None else min(max(near, low + 1), high)
@@ -156,7 +175,7 @@ def _first_where(holds: Callable[[int], bool], low: int, high: int | None, near:
         while (high is None or low + distance < high) and not holds(low + distance):
             low, distance = low + distance, 2 * distance * distance
             if low.bit_length() > MOST_BITS:
-                raise EngineRefusal(f"open: a firing threshold changes beyond n = 10^{MOST_DIGITS}, the largest n here")
+                raise EngineRefusal(BEYOND)
         high = low + distance if high is None else min(low + distance, high)
     while high - low > 1:
         middle = (low + high) // 2

@@ -18,7 +18,6 @@ from separatrix.core.numbers.spelling import for_people, round_up_for_people
 from separatrix.core.result import Result, Row
 from separatrix.exact.engines.outcome import Neuron, combine_neurons, sign_of_powers
 from separatrix.exact.proofs.lines import FiringLine
-from separatrix.exact.proofs.ratios import PowerRatio
 from separatrix.exact.proofs.tables import Piece
 from separatrix.exact.verdicts.words import Word, word_for
 from separatrix.mechanisms import Mechanism
@@ -156,9 +155,8 @@ class Proof(Result):
     def evidence(self) -> str:
         """How the statement is known."""
         steps = sum(len(line.steps) for line in self.lines)
-        arithmetic = "fractions"
-        if any(isinstance(line.ratio, PowerRatio) for line in self.lines):
-            arithmetic = "balls, or fractions where n^s is rational"
+        is_rational = all(line.excess(0).is_rational for line in self.lines)
+        arithmetic = "fractions" if is_rational else "balls, or fractions where they are rational"
         return (
             f"proved by the shape lemma: {len(self.lines)} firing thresholds with {steps:,} values over all n, "
             f"every change decided exactly, in {arithmetic}"

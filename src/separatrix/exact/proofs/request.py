@@ -12,14 +12,13 @@ from typing import Any, ClassVar, Literal, get_args, overload
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import step_of
 from separatrix.constructions.reference import read_completed, reference_defaults
-from separatrix.constructions.spike import Spike
 from separatrix.core.documents import Document, to_json
 from separatrix.core.errors import EngineRefusal, UsageError
 from separatrix.core.numbers import parse_integer
 from separatrix.core.parameters import all_parameters
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.core.result import Result, Row
-from separatrix.exact.proofs.hypotheses import firing_lines, require_hypotheses
+from separatrix.exact.proofs.hypotheses import firing_lines
 from separatrix.exact.proofs.proof import Proof, find_stretches
 from separatrix.exact.proofs.tables import tabulate
 from separatrix.exact.verdicts.verdict import DELTA, parse_delta
@@ -52,11 +51,9 @@ class ProofRequest:
     def compute(self) -> Proof:
         """Prove the statement, or raise an EngineRefusal: it is open, or undecided at some n."""
         point = self.construction
-        require_hypotheses(point, self.mechanism)
-        assert isinstance(point, Spike)
         lines = firing_lines(point, self.mechanism)
         pieces = tabulate(lines)
-        stretches = find_stretches(pieces, point.d - 2, point.m, self.delta)
+        stretches = find_stretches(pieces, point.step, point.m, self.delta)
         return Proof(
             point, self.mechanism, self.delta, self.requested, lines, pieces, stretches, self.asked_from, self.taken
         )
@@ -219,9 +216,9 @@ def prove(
 
     **Arguments:**
 
-    - `construction`: `"spike"`, with `form="ones"`.
-    - `mechanism`: `"softmax"` of any temperature, `"linear"`, or `"power:beta=4"` with an integer beta. Several, as
-      `"softmax,linear"` or a list, return `Proofs`.
+    - `construction`: `"spike"` or `"cross"`.
+    - `mechanism`: `"softmax"` of any temperature, `"linear"`, `"power:beta=4"` with an integer beta, or
+      `"taylor:order=2"` with an order of at most 12. Several, as `"softmax,linear"` or a list, return `Proofs`.
     - `parameters`, `named`: those of the construction, as in `verdict`; n is the first n.
     - `start`: the first n, if it is not among the parameters (default: that of the reference point).
     - `delta`: how sure `distinguishes` and `blind` have to be.

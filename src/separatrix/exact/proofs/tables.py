@@ -6,9 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from separatrix.core.errors import EngineRefusal
 from separatrix.exact.engines.certified import TRIPLES, TailCounts, count_states
 from separatrix.exact.engines.outcome import Neuron
 from separatrix.exact.proofs.lines import FiringLine
+
+MAX_WORK = 100_000_000
+"""The largest number of steps of all lines times d-2, which take seconds to minutes."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +25,15 @@ class Piece:
 
 def tabulate(lines: Sequence[FiringLine]) -> tuple[Piece, ...]:
     """Return the probabilities at every t, as pieces on which they are constant."""
+    most = sum(line.most_steps() for line in lines)
+    if most * lines[0].columns > MAX_WORK:
+        raise EngineRefusal(
+            f"open: up to {most:,} changes of firing thresholds are too many to examine; take a smaller d"
+        )
     changes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, line in enumerate(lines):
         for t, least in line.steps:
-            changes[t].append((number, least))
+            changes[t].append((number, _least_existing(line, least)))
     columns = lines[0].columns
     tails = TailCounts(columns - 1)
     current = [columns] * len(lines)
@@ -46,3 +55,13 @@ def tabulate(lines: Sequence[FiringLine]) -> tuple[Piece, ...]:
         if not pieces or pieces[-1].neuron != neuron:
             pieces.append(Piece(t, neuron))
     return tuple(pieces)
+
+
+def _least_existing(line: FiringLine, least: int) -> int:
+    """Return the least P at which a row exists and fires: one in a + block needs P > 0, one in a - block P < d-3.
+
+    A row in a - block fires up to P = d-4 only; at P = d-3, that of its block with the sign + fires.
+    """
+    if line.own_sign < 0 and least >= line.columns - 1:
+        return line.columns
+    return max(least, 1) if line.own_sign > 0 else least
