@@ -9,16 +9,17 @@ from typing import Any
 
 from separatrix.checker.certificate import Certificate, is_certificate, read
 from separatrix.checker.check import Findings, Report, same_digest, verify
+from separatrix.checker.cuts import check_cuts, read_cuts
 from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, word
 from separatrix.checker.probability import FiringProbabilities
 from separatrix.checker.question import CertifiedQuestion, read_question
 from separatrix.checker.statement import ONLY_THIS_READER, P, meaning, with_rounding_mark, words
 
 FORMAT = "separatrix boundary certificate"
-VERSION = 2
+VERSION = 3
 FIELDS = (
     *("format", "version", "construction", "mechanism", "parameters"),
-    *("parameter", "at", "crossings", "sha256"),
+    *("parameter", "at", "crossings", "cuts", "sha256"),
 )
 MOST_CROSSINGS = 1000
 MOST_BLOCKS = 2_000_000
@@ -66,6 +67,9 @@ def check_boundary(document: object) -> Report:
         if not 0 < level < 1:
             raise Malformed("at does not lie between 0 and 1")
         crossings = _crossings(body["crossings"], question)
+        cuts = None if body["cuts"] is None else read_cuts(body["cuts"], question.parameter, crossings[0].lo.document)
+        if cuts is not None and not {end.value for crossing in crossings for _, end, _ in crossing.ends} <= {*cuts}:
+            raise Malformed("the end of a crossing is not among the cuts")
     except Malformed as fault:
         return Report(0, [str(fault)])
     findings = Findings()
@@ -82,7 +86,13 @@ def check_boundary(document: object) -> Report:
             sides.append(probabilities)
         if findings.failed:
             return Report(findings.verified, findings.failed)
-    return Report(findings.verified, [], _statement(question, body["at"], crossings, sides))
+    if cuts is not None:
+        passages = [(crossing.lo.value, crossing.hi.value, crossing.rises) for crossing in crossings]
+        for holds, subject in check_cuts(crossings[0].lo.certificate, cuts, passages, level):
+            findings.note(holds, subject)
+            if findings.failed:
+                return Report(findings.verified, findings.failed)
+    return Report(findings.verified, [], _statement(question, body["at"], crossings, sides, body["cuts"]))
 
 
 def _require_version(document: object) -> object:
@@ -147,7 +157,11 @@ def _above(probabilities: FiringProbabilities, level: Fraction) -> bool | None:
 
 
 def _statement(
-    question: CertifiedQuestion, at: str, crossings: list[StatedCrossing], probabilities: list[FiringProbabilities]
+    question: CertifiedQuestion,
+    at: str,
+    crossings: list[StatedCrossing],
+    probabilities: list[FiringProbabilities],
+    cuts: Any,
 ) -> tuple[str, ...]:
     """Return the verified statement in sentences."""
     ends = [end.document for crossing in crossings for end in (crossing.lo, crossing.hi)]
@@ -159,13 +173,16 @@ def _statement(
         verb = "rises" if crossing.rises else "falls"
         sentences.append(
             f"{P} is {below} {at} at {lo} ({p_lo}) and {above} {at} at {hi} ({p_hi}): "
-            f"it {verb} through {at} somewhere between the two."
+            f"it {verb} through {at} somewhere between the two{', exactly once' if cuts else ''}."
         )
+    unclaimed = f"that it does so only once there; that it does not pass {at} elsewhere, before, after or between;"
+    if cuts:
+        sentences.append(f"From a1={cuts[0]} to a1={cuts[-1]}, {P} does not pass {at} anywhere else.")
+        unclaimed = "anything beyond this range;"
     return (
         *question.describe(ends),
         meaning(question.construction, ends[0]["parameters"].get("form")),
         *sentences,
-        f"Not claimed: where between two such values P passes {at}, or that it does so only once there; "
-        f"that it does not pass {at} elsewhere, before, after or between; anything at other parameters, and "
-        f"{ONLY_THIS_READER}.",
+        f"Not claimed: where between two such values P passes {at}; {unclaimed} "
+        f"anything at other parameters, and {ONLY_THIS_READER}.",
     )
