@@ -52,7 +52,7 @@ def solve_quickly(point: Construction, mechanism: Mechanism, levels: tuple[Fract
 
 
 def describe_missing_result(error: Exception) -> str:
-    """Return the reason of a refusal, or the error that a mechanism describe_failure."""
+    """Return the reason of a refusal, or the error that a mechanism raised."""
     return str(error) if isinstance(error, SeparatrixError) else f"it {describe_failure(error)}"
 
 
