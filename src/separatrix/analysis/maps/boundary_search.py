@@ -208,7 +208,7 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
     crossings, plateaus = _arrange(changes, readings)
     form = question.fixed.get("form")
     formula = find_formula(question.kind, mechanism, {span.name}, form)
-    is_proved = all(part.is_certified for part in (*crossings, *plateaus))
+    is_proved = all(crossing.is_certified for crossing in crossings) and all(p.is_certified for p in plateaus)
     if not is_proved or any(reading.side is None for reading in proved.values()):
         separation = None
     completeness = _describe_separation(separation) or _prove_completeness(reader, values, readings, crossings)

@@ -16,7 +16,7 @@ from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
 from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.numbers import format_exact
-from separatrix.core.numbers.logforms import rational
+from separatrix.core.numbers.logforms import floor_of, rational
 from separatrix.mechanisms import Mechanism, Softmax
 
 PRECISION = 128
@@ -79,7 +79,7 @@ class _Constants:
         if not weight > 0:
             return None
         odds = (1 / weight - 1) / (1 - arb(1) / self.n)
-        return Fraction(math.floor(float(odds.log().upper()) * STEPS) + 1, STEPS) if odds > 1 else Fraction(0)
+        return Fraction(floor_of((odds.log() * STEPS).upper()) + 1 if odds > 1 else 1, STEPS)
 
     def above(self) -> Fraction | None:
         """Return a gamma up to which P > level, rounded down."""

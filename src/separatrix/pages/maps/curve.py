@@ -21,6 +21,8 @@ from separatrix.pages.maps.scales import axis_label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+ALL_COMPLETE = "At every value, there are no other crossings in this range (proved)."
+
 
 def _subject(result: BoundaryCurve) -> str:
     return f"{result.question.label} on {result.question.construction}"
@@ -64,7 +66,7 @@ def sentences(result: BoundaryCurve) -> list[str]:
         result.length_remark,
         f"{'; '.join(evidence)}.",
         "" if formula is None else f"{formula.formula} {formula.tag} holds {formula.limit}.",
-        first.guarantee,
+        next((boundary.guarantee for boundary in result.curve if not boundary.is_complete), ALL_COMPLETE),
         READER_NOTE,
     ]
     return [line for line in lines if line]
