@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from separatrix.analysis.maps import Boundary, separation
 from separatrix.analysis.maps.boundary import boundary, certify_boundary
 from separatrix.analysis.maps.separation import separate
 from separatrix.checker import check_boundary
+from separatrix.checker.boundary import _counts, _growth
+from separatrix.checker.certificate import read
 from separatrix.constructions import construction_named
 from separatrix.exact.engines import certified
 from separatrix.exact.engines.outcome import side_of_fractions
+from separatrix.exact.verdicts import certify
 from separatrix.exact.verdicts.certificate import digest
 from separatrix.mechanisms.load import mechanism_from
 
@@ -264,8 +268,10 @@ def test_a_concealed_crossing_is_found_out_whatever_the_cuts(document: dict[str,
     neighbour = crossing + 1 if crossing < 2 else crossing - 1
     forged = copy.deepcopy(document)
     forged["crossings"] = [c for i, c in enumerate(forged["crossings"]) if i not in (crossing, neighbour)]
-    for extra in ([], [f"0.{i}1" for i in range(31, 99)]):
-        cuts = sorted({*forged["cuts"], *extra}, key=Fraction)
+    ends = [forged["crossings"][0][end]["parameters"]["a1"] for end in ("lo", "hi")]
+    fine = [f"0.{i}1" for i in range(31, 99)]
+    for values in (forged["cuts"], [*forged["cuts"], *fine], ["0.3", *ends, "1.5"], ["0.3", *ends, *fine, "1.5"]):
+        cuts = sorted({*values}, key=Fraction)
         report = check_boundary(signed({**forged, "cuts": cuts}))
         assert not report.holds
         assert "that P passes the level as stated" in report.failed[0]
@@ -299,6 +305,46 @@ def test_certificates_of_random_boundaries_hold(seed: int) -> None:
     if found.crossings:
         report = check_boundary(certify_boundary(found))
         assert report.holds, report.failed
+
+
+@pytest.mark.parametrize("seed", range(400, 420))
+def test_the_bounds_of_the_checker_hold_between_cuts(seed: int) -> None:
+    """Least counts on a grid lie within the bounds; growth lies between the slopes; P is monotone where it must be."""
+    construction, name, values, _ = random_question(seed)
+    rng, mechanism = random.Random(seed), mechanism_from(name)
+    low, step = Fraction(rng.randint(6, 150), 100), Fraction(rng.choice((5, 40, 120)), 1000)
+    grid = [low + step * i for i in range(11)]
+    points = [construction_named(construction).read({**values, "a1": a}) for a in grid]
+    read_back = [read(certify(point, mechanism, Fraction(1, 100))[1]) for point in points]
+    first, last = read_back[0], read_back[-1]
+    least, most, directions = _counts(first, first.model, last.model)
+    blocks = first.model.blocks
+    for certificate in read_back:
+        for key, count in certificate.thresholds.items():
+            assert least[key] <= count <= min(most[key], blocks + 1) or least[key] > blocks
+    chances = [certificate.neuron["only_d1"] for certificate in read_back]
+    if directions in (set(), {1}, {-1}):
+        assert chances == sorted(chances, reverse=directions == {-1})
+    for row in first.model.rows[1]:
+        (rho_u, slope_u), (rho_v, slope_v) = (_growth(c.kernel, c.model, row) for c in (first, last))
+        mean = math.log(rho_v[0] / rho_u[0]) / float(grid[-1] - grid[0])
+        assert float(min(*slope_u, *slope_v)) * (1 - 1e-9) <= mean <= float(max(*slope_u, *slope_v)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("change", [{}, {"a0": 0, "b": "0.7", "n": 20, "d": 12}])
+def test_the_bounds_of_the_checker_hold_where_counts_turn(change: dict[str, Any]) -> None:
+    grid = [Fraction(i, 25) for i in range(1, 26)]
+    points = [construction_named("spike").read({**NOT_MONOTONE, **change, "a1": a}) for a in grid]
+    read_back = [read(certify(point, mechanism_from("softmax"), Fraction(1, 100))[1]) for point in points]
+    turns = 0
+    for i, j in combinations(range(len(grid)), 2):
+        least, most, _ = _counts(read_back[i], read_back[i].model, read_back[j].model)
+        ends = [read_back[k].thresholds for k in (i, j)]
+        for certificate in read_back[i + 1 : j]:
+            for key, count in certificate.thresholds.items():
+                assert least[key] <= count <= most[key] or least[key] > certificate.model.blocks
+                turns += not min(end[key] for end in ends) <= count <= max(end[key] for end in ends)
+    assert turns > 10
 
 
 def test_the_command_line_states_and_certifies_completeness(
