@@ -46,7 +46,15 @@ class Failure:
     failure: str
 
 
-Line = Measurement | Failure
+@dataclass(frozen=True)
+class Skipped:
+    """A line that needs a program which is not installed; not a failure."""
+
+    title: str
+    reason: str
+
+
+Line = Measurement | Failure | Skipped
 
 
 def attempt(title: str, lines: Callable[[], Iterable[Line]]) -> Iterator[Line]:

@@ -25,14 +25,12 @@ from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.run import run
 from separatrix.sweeps.store import Store, frame, open_store
 from separatrix.sweeps.sweep import find_plan
-from sweep_tools import HEAD, SMALL, Inline
+from sweep_tools import HEAD, PATIENCE, SMALL, Inline, is_session_gone
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 COMMAND = [sys.executable, "-c", "from separatrix.cli import main; main()"]
 LONG = HEAD + "[[sweep]]\nparameters = { n = 1000, a1 = '0.5:1.5:1200' }"
 CELLS = 2400
-PATIENCE = 120
-"""Seconds until a process counts as hanging; it ends within two where nothing else runs."""
 
 
 @pytest.fixture
@@ -77,27 +75,6 @@ def _stored(file: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
 
 
-def _processes_of(session: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if os.getsid(int(entry.name)) == session:
-                    found.append(int(entry.name))
-            except ProcessLookupError:
-                continue
-    return found
-
-
-def _gone(session: int) -> bool:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if not _processes_of(session):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.exhaustive
 def test_the_command_killed_leaves_nobody_behind_and_goes_on(
     long_plan: Path, capsys: pytest.CaptureFixture[str]
@@ -106,7 +83,7 @@ def test_the_command_killed_leaves_nobody_behind_and_goes_on(
         process = _begun(long_plan.parent)
         process.kill()
         process.communicate()
-        assert _gone(process.pid)
+        assert is_session_gone(process.pid)
     assert 0 < frame(open_store("results.db")).height < CELLS
     code, out, _ = command(capsys, "sweep", "long.toml", "--workers", "2")
     assert code == 0
@@ -122,7 +99,7 @@ def test_what_is_sent_once_ends_a_sweep_soon(long_plan: Path, number: signal.Sig
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number, err
     assert "Traceback" not in err
-    assert _gone(process.pid)
+    assert is_session_gone(process.pid)
     whole = frame(open_store("results.db"))
     assert 0 < whole["id"].n_unique() == whole.height < CELLS
     with closing(sqlite3.connect(long_plan.parent / "results.db")) as connection:
@@ -138,7 +115,7 @@ def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path) -> None:
     assert "to continue: repeat the command" in out
     assert "Traceback" not in err
     assert "a worker died" not in out
-    assert _gone(process.pid)
+    assert is_session_gone(process.pid)
     stored = frame(open_store("results.db")).height
     assert f"{stored:,} of {CELLS:,} cells are stored" in out
 
@@ -166,7 +143,7 @@ def test_a_second_ctrl_c_drops_a_cell_that_hangs(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate(timeout=PATIENCE)[1] == "separatrix: interrupted\n"
     assert process.returncode == 130
-    assert _gone(process.pid)
+    assert is_session_gone(process.pid)
     with closing(sqlite3.connect(tmp_path / "results.db")) as connection:
         assert connection.execute("SELECT count(*) FROM separatrix_leases").fetchone() == (0,)
 

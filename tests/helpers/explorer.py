@@ -25,6 +25,10 @@ HEED_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_in
 """Under nohup pytest ignores SIGINT, and so would the processes that it starts."""
 
 
+PATIENCE = 120
+"""Seconds until an explorer counts as hanging."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """What the server sent back."""
@@ -51,7 +55,7 @@ class Explorer:
 
     def send(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Reply:
         """One request with these headers, `sec_fetch_site` for sec-fetch-site."""
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         line.request(method, quote(path, safe="/?&=:,-+%._~"), body, named)
         found = line.getresponse()
@@ -136,7 +140,7 @@ def running(*words: str, cwd: Path | None = None, before: str = "") -> Iterator[
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

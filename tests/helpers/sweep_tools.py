@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from separatrix.sweeps.executors import BatchOutcome, Executor
@@ -42,6 +45,25 @@ parameters.n = 100
 """
 )
 HERE = Environment("here", {})
+PATIENCE = 120
+"""Seconds until a process counts as hanging; it ends within two where nothing else runs."""
+
+
+def is_session_gone(session: int) -> bool:
+    """Whether all processes of a session end; waits for them."""
+
+    def belongs(entry: Path) -> bool:
+        try:
+            return entry.name.isdigit() and os.getsid(int(entry.name)) == session
+        except ProcessLookupError:
+            return False
+
+    end = time.monotonic() + PATIENCE
+    while any(map(belongs, Path("/proc").iterdir())):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def evaluate(cells: Sequence[VerdictCell], here: Environment) -> Iterator[list[CellResult]]:

@@ -152,7 +152,72 @@ def rough(p: Point, label: int, first: int, identity: bool) -> Tokens:
     return Tokens(logits, tuple(matrix))
 
 
+def injectivity(p: Point, label: int) -> Tokens:
+    """The query is `query` in D0 and `factor` times that in D1; one key of n is 1+gap, the others are 1."""
+    keys = [1 + p["gap"]] + [Fraction(1)] * (int(p["n"]) - 1)
+    query = p["query"] * (p["factor"] if label else 1)
+    return Tokens((tuple(query * key for key in keys),), tuple((Fraction(int(i == 0)),) for i in range(len(keys))))
+
+
+def duplication(p: Point, label: int) -> Tokens:
+    """n tokens, each r0 or r1 times; the first has key 2/n and carries 2, the others have key 1/n and carry 1."""
+    n, times = int(p["n"]), int(p["r1"] if label else p["r0"])
+    numbers = [Fraction(2 if token == 0 else 1) for token in range(n) for _ in range(times)]
+    return Tokens((tuple(x / n for x in numbers),), tuple((x,) for x in numbers), in_log_n=False)
+
+
+def parity(p: Point, label: int) -> Tokens:
+    """All words of w bits; a logit is scale times the bits that agree with the word 0; D1 follows the parity."""
+    bits = int(p["n"]).bit_length() - 1
+    words = list(itertools.product((0, 1), repeat=bits))
+    logits = tuple(p["scale"] * sum(bit == 0 for bit in word) for word in words)
+    values = tuple((p["b"] + label * (p["a"] if sum(word) % 2 == 0 else -p["a"]),) for word in words)
+    return Tokens((logits,), values)
+
+
+def one_token(p: Point, label: int, logit: Fraction, others: Fraction, in_log_n: bool) -> Tokens:
+    """One token carries a0 or a1, the others carry 0."""
+    n = int(p["n"])
+    values = ((p["a1"] if label else p["a0"],), *[(Fraction(0),)] * (n - 1))
+    return Tokens(((logit, *[others] * (n - 1)),), values, in_log_n)
+
+
+def dispersion(p: Point, label: int) -> Tokens:
+    """The logits 1+gap and 1 are plain numbers."""
+    return one_token(p, label, 1 + p["gap"], Fraction(1), in_log_n=False)
+
+
+def critical(p: Point, label: int) -> Tokens:
+    """Inner products 1 and rho, times gamma log n."""
+    return one_token(p, label, p["gamma"], p["gamma"] * p["rho"], in_log_n=True)
+
+
+def averaging(p: Point, label: int) -> Tokens:
+    """The first q tokens are queried; they carry 1 in D1, and the q tokens after them in D0."""
+    n, q = int(p["n"]), int(p["q"])
+    ones = range(q) if label else range(q, 2 * q)
+    logits = tuple(1 + p["gap"] if token < q else Fraction(1) for token in range(n))
+    return Tokens((logits,), tuple((Fraction(int(token in ones)),) for token in range(n)))
+
+
+def location(p: Point, label: int) -> Tokens:
+    """The matrix of `spike`, in units of sqrt(log n), with the logit 1+gap for its first token and 1 for the others."""
+    n, d = int(p["n"]), int(p["d"])
+    values = []
+    for token in range(n):
+        spike = (p["a1"] if label else p["a0"]) if token == 0 else Fraction(0)
+        inside = [p["b"] if token * (d - 2) // n == column else Fraction(0) for column in range(d - 2)]
+        values.append((spike, *inside, p["c"]))
+    return Tokens(((1 + p["gap"], *[Fraction(1)] * (n - 1)),), tuple(values))
+
+
 CONSTRUCTIONS: dict[str, Callable[[Point, int], Tokens]] = {
+    "injectivity": injectivity,
+    "duplication": duplication,
+    "parity": parity,
+    "dispersion": dispersion,
+    "critical": critical,
+    "averaging": averaging,
     "routing": routing,
     "regression": regression,
     "recall": recall,
@@ -326,5 +391,5 @@ def read(outputs: tuple[list[list[Number]], list[list[Number]]], threshold: Frac
 
 
 def neuron(construction: str, mechanism: str, p: Point, threshold: Fraction) -> Neuron:
-    tokens = [CONSTRUCTIONS[construction](p, label) for label in (0, 1)]
+    tokens = [{**CONSTRUCTIONS, "location": location}[construction](p, label) for label in (0, 1)]
     return read((rows(mechanism, tokens[0]), rows(mechanism, tokens[1])), threshold)

@@ -94,6 +94,27 @@ def random_point(construction: str, chance: random.Random) -> dict[str, Fraction
         }
         if chance.random() < 0.5:
             point["tau"] = decimal(chance, 0.05, 1)
+    elif construction in ("injectivity", "duplication", "parity", "dispersion", "critical", "averaging", "location"):
+        point = {"n": n, "tau": decimal(chance, 0.05, 1.5)}
+        if construction == "injectivity":
+            point |= {"query": decimal(chance, 0.1, 2), "factor": decimal(chance, 0.3, 3)}
+        elif construction == "duplication":
+            point |= {"r0": Fraction(chance.randint(1, 3)), "r1": Fraction(chance.randint(1, 3))}
+        elif construction == "parity":
+            point["n"] = Fraction(2 ** chance.randint(1, 4))
+            point |= {"scale": decimal(chance, 0.1, 3), "a": decimal(chance, 0.1, 2), "b": decimal(chance, 0, 1)}
+        elif construction == "critical":
+            point |= {"gamma": decimal(chance, 0.2, 3), "rho": decimal(chance, 0, 1)}
+        elif construction == "averaging":
+            point["q"] = Fraction(chance.randint(1, int(n) // 2))
+        elif construction == "location":
+            d = chance.randint(4, 7)
+            point |= {"n": Fraction(chance.randint(2, 3) * (d - 2)), "d": Fraction(d)}
+            point |= {"b": decimal(chance, 0.05, 1), "c": decimal(chance, 0.05, 1)}
+        if construction in ("dispersion", "critical", "location"):
+            point |= {"a0": low, "a1": high}
+        if construction in ("injectivity", "dispersion", "averaging", "location"):
+            point["gap"] = decimal(chance, 0, 3)
     else:
         raise ValueError(construction)
     return {**point, "m": m}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import re
@@ -22,17 +23,22 @@ from typer.testing import CliRunner
 
 from documents import require_document
 from separatrix.analysis import maps
+from separatrix.analysis.weights import weights
+from separatrix.checker import check_proof
 from separatrix.claims import CLAIMS, SECTIONS, Claim, ClaimStatus, Entry, Finding, Ledger, Point
 from separatrix.claims.paper import Reproduction, sweeps
 from separatrix.claims.paper import figures as computed
 from separatrix.claims.paper.figures import BASE, MECHANISMS
+from separatrix.claims.paper.proofs import prove_statements
 from separatrix.claims.paper.reproduction import Effort
 from separatrix.cli.application import app
 from separatrix.constructions.spike import Spike
 from separatrix.core.files.folder import Folder
 from separatrix.core.parameters import SeparatrixError, UsageError
 from separatrix.exact.engines import certified
+from separatrix.exact.proofs import prove
 from separatrix.exact.reader import FourLayerNetwork
+from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import mechanism_named
 from separatrix.pages import figures
 from separatrix.pages.charts import Chart
@@ -40,7 +46,7 @@ from separatrix.pages.commands import Command
 from separatrix.pages.figures._base import PaperFigure
 from separatrix.pages.maps.figure import MapFigure, map_figure
 from separatrix.pages.maps.scales import quantity_scale
-from separatrix.pages.pages import typeset_prose
+from separatrix.pages.pages import typeset_prose, typeset_statement
 from separatrix.pages.paper import paper_style
 from separatrix.pages.reproduce import reproduce
 from separatrix.pages.reproduction_page import _ledger_parts
@@ -141,10 +147,12 @@ class _Loads(HTMLParser):
 
 def test_all_files_are_there(made: Reproduction) -> None:
     found = {str(path.relative_to(made.out)) for path in made.out.rglob("*") if path.is_file()}
-    names = ("sweeps", "phase", "attention", "margin", "hoeffding", "line")
+    names = ("proofs", "sweeps", "phase", "attention", "margin", "hoeffding", "line")
     assert found == {
         *("report.html", "results.db"),
         *("ledger.json", "separations.json", "scaling.json"),
+        *(f"proofs/{name}.json" for name in ("softmax", "linear", "softmax-below", "theorem", "laws")),
+        *("proofs/softmax.v", "proofs/linear.v"),
         *(f"figures/{name}.{kind}" for name in names for kind in ("png", "pdf", "svg")),
         *(f"sweeps/{parameter}.csv" for parameter in ("n", "d", "m", "a0", "a1", "c")),
     }
@@ -165,6 +173,44 @@ def test_the_page_stands_alone(page: str) -> None:
     assert "default-src 'none'" in page
     assert not re.search(r"@import|url\((?!#)|/work/|/home/|/root/", page)
     assert len(page) < 2_500_000
+
+
+def test_every_proved_statement_has_its_certificate(made: Reproduction, page: str) -> None:
+    section = page[page.index('<section id="proofs">') : page.index('<section class="figure"')]
+    below = {**BASE, "a1": "0.8"}
+    for name, parameters in (("softmax", BASE), ("linear", BASE), ("softmax-below", below)):
+        proof = prove("spike", name.partition("-")[0], parameters)
+        assert str(typeset_statement(proof.statement)) in section
+        assert str(typeset_statement(proof.final_statement)) in section
+        certificate = (made.out / "proofs" / f"{name}.json").read_bytes()
+        assert check_proof(json.loads(certificate)).holds
+        assert json.loads(certificate)["parameters"]["a1"] == parameters["a1"]
+        assert f'data:application/json;base64,{base64.b64encode(certificate).decode()}" download' in section
+        assert (f'href="proofs/{name}.v"' in section) == (name in MECHANISMS)
+    theorem = json.loads((made.out / "proofs" / "theorem.json").read_text())
+    assert [bound["verdict"] for bound in theorem] == ["distinguishes", "blind"]
+    laws = json.loads((made.out / "proofs" / "laws.json").read_text())
+    assert all(str(typeset_statement(law["statement"])) in section for law in laws.values())
+    assert len(laws) == 4
+
+
+def test_the_curves_of_the_proofs_are_the_values_at_single_n() -> None:
+    data = prove_statements()
+    (panel,) = figures.proofs.make_figure(data).panels
+    assert isinstance(panel.plot, Chart)
+    for series, proof in zip(panel.plot.series, data.proofs.values(), strict=True):
+        point = dict(proof.parameters)
+        points = [(n, p) for n, p in zip(series.x, series.y, strict=True) if n < 2**53]  # whole numbers as floats
+        for n, p in points[:: max(1, len(points) // 20)]:
+            assert verdict("spike", proof.mechanism.name, {**point, "n": int(n)}).outcome.distinguish == p
+
+
+def test_other_weights_are_named_with_their_price(page: str) -> None:
+    section = page[page.index('<section id="weights">') : page.index('<section id="ledger">')]
+    assert "With 4 of 7 weight matrices linear attention distinguishes" in section
+    for choice in weights("spike", "linear", BASE).choices:
+        assert f'<span class="name">{choice.name}</span>' in section
+        assert str(typeset_statement(choice.price)) in section
 
 
 def test_the_page_says_what_was_found(page: str, drawn: tuple[PaperFigure, ...]) -> None:

@@ -28,6 +28,7 @@ SUITES = {
         yield at_least("wrong line", lambda: require(False, "its output") or 1.0, "x", 2.0)
         yield at_most("next line", lambda: 1.0, "s", 2.0)
     """,
+    "without_a_program": 'yield Skipped("needs a program", "coqc is not installed")',
     "dying": """
         yield at_most("last words", 1.0, "s", 2.0)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -40,7 +41,7 @@ SUITES = {
 @pytest.fixture
 def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules of small suites, importable here and in child processes."""
-    head = "import os, signal, sys\nfrom benchmarks._base import at_least, at_most, require\n\ndef measure():"
+    head = "import os, signal, sys\nfrom benchmarks._base import Skipped, at_least, at_most, require\n\ndef measure():"
     for name, body in SUITES.items():
         (tmp_path / f"suite_{name}.py").write_text(f"{head}\n    {body.strip()}\n".replace("\n        ", "\n    "))
     (tmp_path / "suite_not_importable.py").write_text("import a_package_that_is_not_installed\n")
@@ -106,6 +107,13 @@ def test_every_other_end_of_a_suite_has_its_reason(name: str, reason: str) -> No
 def test_the_table_is_fine_only_if_every_promise_is_kept() -> None:
     assert table_of("sound")[0]
     assert not table_of("sound", "too_slow")[0]
+
+
+@pytest.mark.usefixtures("suites")
+def test_a_line_that_needs_a_missing_program_is_no_failure() -> None:
+    kept, printed = table_of("without_a_program", "sound")
+    assert kept
+    assert "needs a program: skipped: coqc is not installed" in printed
 
 
 def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ from separatrix.sweeps.store.sweep_list import list_sweeps
 from separatrix.sweeps.work import BatchResults, WorkBatch
 from separatrix.sweeps.worker import OtherCode, work
 from stored import row
-from sweep_tools import SMALL, Inline, Instant
+from sweep_tools import SMALL, Inline, Instant, is_session_gone
 from toy_training import EVERY, Toys, Training, toys
 
 NUMBERS = itertools.count()
@@ -204,7 +204,7 @@ def test_a_killed_sweep_goes_on_from_its_checkpoints(url: str, expected: list[di
             assert time.monotonic() < end
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGKILL)
-    time.sleep(1.5)  # workers see within a second that nobody is there
+    assert is_session_gone(process.pid)
     left = {cell for (cell,) in store.select(select(files.c.cell).where(files.c.name == ".checkpoint"))}
     stored = set(results(store, kind="training")["id"])
     assert left

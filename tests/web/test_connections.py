@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer import Explorer, ExplorerProcess, processor_seconds, running
+from explorer import PATIENCE, Explorer, ExplorerProcess, processor_seconds, running
 from separatrix.web import connections
 
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))"
@@ -27,7 +27,7 @@ def half_open(found: Explorer, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as kept:
         lines = []
         for number in range(count):
-            line = socket.create_connection(("127.0.0.1", found.port), timeout=20)
+            line = socket.create_connection(("127.0.0.1", found.port), timeout=PATIENCE)
             kept.callback(line.close)
             if number % 2:
                 line.sendall(b"GET /api/v1/about HTTP/1.1\r\nHos")
@@ -51,18 +51,17 @@ def test_more_connections_than_files_are_survived_quietly(tmp_path: Path) -> Non
             assert descriptors(found) < 200
         assert found.send("/api/v1/about").status == 200
         found.process.send_signal(signal.SIGINT)
-        _, err = found.process.communicate(timeout=20)
+        _, err = found.process.communicate(timeout=PATIENCE)
         assert (found.process.returncode, err) == (0, "")
 
 
 @pytest.mark.exhaustive
 def test_a_header_that_does_not_end_closes_the_connection(tmp_path: Path) -> None:
     with running(cwd=tmp_path, before=HURRY) as found:
-        with socket.create_connection(("127.0.0.1", found.port), timeout=20) as line:
+        with socket.create_connection(("127.0.0.1", found.port), timeout=PATIENCE) as line:
             line.sendall(b"GET /api/v1/about HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert line.recv(100_000).startswith(b"HTTP/1.1 200")
-            began = time.monotonic()
-            for _ in range(50):  # the rest of a second request, one byte at a time
+            for _ in range(300):  # the rest of a second request, one byte at a time
                 try:
                     line.sendall(b"G")
                     line.settimeout(0.2)
@@ -72,7 +71,8 @@ def test_a_header_that_does_not_end_closes_the_connection(tmp_path: Path) -> Non
                     continue
                 except OSError:
                     break
-            assert time.monotonic() - began < 8
+            else:
+                raise AssertionError("every byte starts the limit again")
         assert found.send("/api/v1/about").status == 200
 
 
@@ -80,7 +80,7 @@ def test_a_header_that_does_not_end_closes_the_connection(tmp_path: Path) -> Non
 def test_where_all_connections_are_being_answered_a_new_one_gets_503(tmp_path: Path) -> None:
     limited = "from separatrix.web import connections; connections.max_connections = lambda: 3"
     with running(cwd=tmp_path, before=limited) as found, ExitStack() as kept:
-        lines = [socket.create_connection(("127.0.0.1", found.port), timeout=20) for _ in range(3)]
+        lines = [socket.create_connection(("127.0.0.1", found.port), timeout=PATIENCE) for _ in range(3)]
         for number, line in enumerate(lines):
             kept.callback(line.close)
             line.sendall(
@@ -134,10 +134,10 @@ def test_wrong_parameters_are_refused_while_all_slow_processes_are_busy(
 def test_wrong_numbers_of_a_kind_known_to_be_slow_are_refused_at_once(busy: Explorer) -> None:
     """The explorer remembers what was slow, but for its numbers; that must not skip their check."""
     for n, status in (("4000", None), ("-4000", 400)):
-        line = socket.create_connection(("127.0.0.1", busy.port), timeout=20)
+        line = socket.create_connection(("127.0.0.1", busy.port), timeout=PATIENCE)
         path = f"/api/v1/verdict/spike/elu?n={n}&m=5&--engine=dense&--draws=100000"
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        line.settimeout(2 if status is None else 20)
+        line.settimeout(2 if status is None else PATIENCE)
         try:
             head = line.recv(1000)
         except TimeoutError:
@@ -152,7 +152,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     """An explorer whose slow processes, and a queue before them, have work for minutes."""
     with running(cwd=tmp_path_factory.mktemp("busy")) as found, ExitStack() as kept:
         for number in range(6):
-            line = socket.create_connection(("127.0.0.1", found.port), timeout=20)
+            line = socket.create_connection(("127.0.0.1", found.port), timeout=PATIENCE)
             kept.callback(line.close)
             line.sendall(f"GET {ENDLESS}&--seed={number} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         found.wait_until_computing()
@@ -163,7 +163,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
 def test_a_process_that_dies_over_an_answer_is_503(tmp_path: Path) -> None:
     with running(cwd=tmp_path) as found:
         found.workers()
-        with socket.create_connection(("127.0.0.1", found.port), timeout=60) as line:
+        with socket.create_connection(("127.0.0.1", found.port), timeout=PATIENCE) as line:
             line.sendall(f"GET {ENDLESS} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
             for _ in range(10):  # a process that had not begun is replaced, and the request repeated
                 if select.select([line], [], [], 4)[0]:

@@ -58,7 +58,7 @@ values = st.one_of(
 
 questions = st.builds(
     lambda *parts: parts,
-    st.sampled_from(["verdict", "map", "boundary", "files/map", "files/certificate"]),
+    st.sampled_from(["verdict", "prove", "map", "boundary", "files/map", "files/certificate", "files/proof"]),
     st.sampled_from(["spike", "plain", "recall", "duplication", "rough", "../x", "spike\n"]),
     st.sampled_from(["softmax", "softmax,linear", "power:beta=4", "power:beta=", "os:system", ",", "a:b:c"]),
     st.lists(st.tuples(names, values), max_size=4),

@@ -89,6 +89,8 @@ def test_keys_walk_the_cells_and_pin_what_the_command_says(page: Any, explorer: 
             assert float(plain) == pytest.approx(each[name], rel=1e-3, abs=0)
     bf16 = found[1]["lost_from"]["bf16"]
     assert f"bf16 loses it from n = {bf16}" in table.inner_text()
+    page.locator(".every-n").nth(1).wait_for()
+    assert page.locator(".every-n").first.inner_text().startswith("Distinguishes D0 from D1 for every n ≥ 1000000000")
     reading = page.locator(".pointed-at").inner_text()
     assert reading.startswith("a1 = 0.99, n = 10⁹")
     proof = page.get_by_role("link", name="Certificate").first.get_attribute("href")

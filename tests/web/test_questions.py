@@ -85,6 +85,31 @@ def test_a_certificate_from_the_page_holds(explorer: Explorer, tmp_path: Path) -
     assert proof.read_bytes() == (tmp_path / "other.json").read_bytes()
 
 
+@pytest.mark.parametrize("words", [("n=1050", "a1=0.8"), ("d=202", "n=5000"), ("n=1e6", "--verdict=partial")])
+def test_proofs_for_every_n_are_those_of_the_command(explorer: Explorer, words: tuple[str, ...]) -> None:
+    wanted = printed("prove", "spike", "softmax", *words)
+    assert explorer.get(f"/prove/spike/softmax?{'&'.join(words)}") == wanted
+    assert wanted["statement"].startswith("softmax ")
+
+
+def test_a_proof_from_the_page_holds(explorer: Explorer, tmp_path: Path) -> None:
+    reply = explorer.send("/api/v1/files/proof/spike/linear?n=2000&--from=3000")
+    assert reply.json()["error"] == "the first n is given twice: n=2000 and from 3000; keep one"
+    reply = explorer.send("/api/v1/files/proof/spike/linear?n=2000")
+    assert 'filename="proof-spike-linear.json"' in reply.headers["content-disposition"]
+    proof = tmp_path / "proof.json"
+    proof.write_bytes(reply.body)
+    assert run("check", str(proof)).returncode == 0
+    run("prove", "spike", "linear", "n=2000", "--certificate", str(tmp_path / "other.json"))
+    assert proof.read_bytes() == (tmp_path / "other.json").read_bytes()
+
+
+def test_a_wide_proof_is_computed_in_the_slow_lane(explorer: Explorer) -> None:
+    lines = explorer.send("/api/v1/prove/spike/softmax?d=302&n=600", accept=LINES).body.splitlines()
+    assert json.loads(lines[0]) == {"step": {"what": "started"}}
+    assert json.loads(lines[-1])["result"] == printed("prove", "spike", "softmax", "d=302", "n=600")
+
+
 def test_files_of_a_map_are_those_of_the_command(explorer: Explorer, tmp_path: Path) -> None:
     words = ("a1=0.6:0.8:3", "n=1e3:1e6:2:log")
     run("map", "spike", "softmax", *words, "--out", str(tmp_path / "map.csv"))
@@ -106,6 +131,9 @@ def test_files_of_a_map_are_those_of_the_command(explorer: Explorer, tmp_path: P
         ("/map/spike/softmax?a1=1:2:3", ["map", "spike", "softmax", "a1=1:2:3"], None),
         ("/map/spike/softmax?a1=2:1:3&n=1e3:1e4:2", ["map", "spike", "softmax", "a1=2:1:3", "n=1e3:1e4:2"], "a1"),
         ("/boundary/spike/softmax?a1=1", ["boundary", "spike", "softmax", "a1=1"], None),
+        ("/prove/spike/favor", ["prove", "spike", "favor"], None),
+        ("/prove/recall/softmax", ["prove", "recall", "softmax"], None),
+        ("/prove/spike/softmax?m=log(n)", ["prove", "spike", "softmax", "m=log(n)"], "m"),
     ],
 )
 def test_errors_are_in_the_words_of_the_command_line(

@@ -55,6 +55,23 @@ def test_it_says_what_the_api_says(page: Any, explorer: Explorer) -> None:
     assert page.locator("td.changed").count() == 2
 
 
+def test_it_says_what_is_proved_for_every_n(page: Any, explorer: Explorer) -> None:
+    page.goto("/verdict/spike/softmax,elu?a1=0.8")
+    proof = page.locator(".mechanism", has_text="softmax").locator(".every-n")
+    proof.wait_for()
+    found = explorer.get("/prove/spike/softmax?a1=0.8")
+    sentences_of_proof = [found["statement"].removeprefix("softmax d"), found["final_statement"]]
+    expected = [f"{each}.".replace(">=", "≥").replace("<=", "≤") for each in sentences_of_proof]
+    shown = proof.locator("p").all_inner_texts()
+    assert [shown[0].removeprefix("D"), shown[1]] == expected
+    assert "for every n ≥ 1000 (d=102, m=12)" in shown[0]
+    assert "d, m and all amplitudes are fixed" in shown[2]
+    with page.expect_download() as download:
+        proof.get_by_role("link", name="Download the proof").click()
+    assert download.value.suggested_filename == "proof-spike-softmax.json"
+    assert page.locator(".every-n").count() == 1  # no proof is known for elu
+
+
 @pytest.mark.exhaustive
 def test_the_picture_follows_a_drag_and_the_address_its_end(page: Any) -> None:
     page.goto("/")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_server import run
-from explorer import Explorer, ExplorerProcess, children, running, start
+from explorer import PATIENCE, Explorer, ExplorerProcess, children, running, start
 from separatrix.cli import explore
 from separatrix.web import server
 from separatrix.web.dispatch import LINES
@@ -27,7 +27,7 @@ def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
     with running(cwd=tmp_path) as found:
         assert found.send("/").body.startswith(b"<!doctype html>")
         found.process.send_signal(signal.SIGINT)
-        _, err = found.process.communicate(timeout=20)
+        _, err = found.process.communicate(timeout=PATIENCE)
         assert (found.process.returncode, err) == (0, "")
     assert list(tmp_path.iterdir()) == []
 
@@ -38,7 +38,7 @@ CURVE = "/api/v1/boundary/spike/elu?a1=0.5:1.5&--over=n=1e3:1e9:1000:log&--draws
 @contextmanager
 def asked(found: ExplorerProcess, path: str, accept: str, times: int) -> Iterator[list[socket.socket]]:
     """Requests that nobody reads the answers of."""
-    lines = [socket.create_connection(("127.0.0.1", found.port), timeout=20) for _ in range(times)]
+    lines = [socket.create_connection(("127.0.0.1", found.port), timeout=PATIENCE) for _ in range(times)]
     for number, line in enumerate(lines):
         line.sendall(f"GET {path}&--seed={number} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n\r\n".encode())
     found.wait_until_computing()
@@ -61,7 +61,7 @@ def test_it_ends_quietly_and_soon_whatever_it_computes(
         for each in ending:
             found.process.send_signal(each)
             time.sleep(0.05)  # signals of one kind that come together are one
-        _, err = found.process.communicate(timeout=60)  # what it computes would take minutes
+        _, err = found.process.communicate(timeout=PATIENCE)  # what it computes would take minutes
         assert err == ""
         assert b"the explorer was ended" in b"".join(iter(lambda: lines[0].recv(100_000), b""))
 
@@ -81,7 +81,7 @@ def test_its_processes_end_with_it(tmp_path: Path) -> None:
     with running(cwd=tmp_path) as found:
         below = [*children(found.process.pid), *found.workers()]
         found.process.kill()
-        found.process.communicate(timeout=20)
+        found.process.communicate(timeout=PATIENCE)
         for _ in range(100):
             left = [each for each in below if Path(f"/proc/{each}/stat").exists() and not _is_dead(each)]
             if not left:
@@ -155,7 +155,7 @@ def test_a_folder_of_traps_is_not_imported(tmp_path: Path) -> None:
 def test_it_can_be_ended_before_it_answers(tmp_path: Path) -> None:
     process = start(cwd=tmp_path)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
 
 

@@ -165,17 +165,16 @@ def _cuts(value: object, question: CertifiedQuestion, crossings: list[StatedCros
     """Parse the cuts, values of a1 in order, as the construction at each of them."""
     if value is None:
         return []
-    first = crossings[0].lo
-    is_known = (
-        isinstance(first.certificate.kernel, SoftmaxKernel | PowerKernel)
-        and "mate" not in first.certificate.model.rows[1]
-    )
+    first, model = crossings[0].lo, crossings[0].lo.certificate.model
+    is_known = isinstance(model, SpikeModel) and "mate" not in model.rows[1]
+    is_known &= isinstance(first.certificate.kernel, SoftmaxKernel | PowerKernel)
     if not isinstance(value, list) or question.parameter != "a1" or not is_known:
         raise Malformed("cuts is not a list of values of a1, for softmax, linear or power and form ones")
-    if len(value) * first.certificate.model.blocks > MOST_BLOCKS:
+    if len(value) * model.blocks > MOST_BLOCKS:
         raise Malformed(f"cuts have more than {MOST_BLOCKS} blocks, too many to verify")
     parameters = first.document["parameters"]
-    models = [read_model(question.construction, {**parameters, "a1": text})[0] for text in value]
+    parsed = (read_model(question.construction, {**parameters, "a1": text})[0] for text in value)
+    models = [model for model in parsed if isinstance(model, SpikeModel)]  # every one, as the ends are
     values = [model.a[1] for model in models]
     if values != sorted({*values, *(end.value for crossing in crossings for _, end, _ in crossing.ends)}):
         raise Malformed("cuts are not in order, or lack the end of a crossing")

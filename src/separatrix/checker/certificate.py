@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
-from separatrix.checker import constructions
-from separatrix.checker.constructions import SpikeModel, ThresholdKey
-from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, probability, word
+from separatrix.checker import document as documents
+from separatrix.checker.constructions import MOST_BLOCKS, SpikeModel, ThresholdKey, cross, location, plain, spike
+from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
 from separatrix.checker.kernels import Kernel, PowerKernel, SoftmaxKernel, TaylorKernel
+from separatrix.checker.tokens import LEMMAS, MOST_WORK, TOKENS, TokenModel, token_model
 from separatrix.core.errors import UsageError
 
 FORMAT = "separatrix certificate"
 VERSION = 1
-MOST_BLOCKS = 200_000
-"""The maximum number of block signs, besides the spike's, in a certificate."""
-
 FIELDS = (
-    *("format", "version", "construction", "mechanism", "parameters", "spike_weights", "thresholds"),
-    *("neuron", "network", "delta", "verdict", "sha256"),
+    *("format", "version", "construction", "mechanism", "parameters"),
+    *("neuron", "network", "delta", "verdict", "equal_rows", "sha256"),
 )
+Model = SpikeModel | TokenModel
+BLOCK_MODELS: dict[str, Callable[..., Model]] = {"spike": spike, "cross": cross, "location": location, "plain": plain}
+DEFINITIONS: dict[str, Callable[..., object]] = {**BLOCK_MODELS, **TOKENS}
 PARAMETERS = {
-    "spike": ("n", "d", "m", "a0", "a1", "b", "c", "tau", "form"),
-    "cross": ("n", "d", "m", "a0", "a1", "b", "c", "tau", "r_Q"),
-    "plain": ("n", "m", "peak", "base", "spread", "tau"),
+    name: tuple(dict.fromkeys(key for key in ("m", "tau", *signature(define).parameters) if key != "label"))
+    for name, define in DEFINITIONS.items()
 }
+LEAST = {"n": 2, "d": 4, "k": 2, "levels": 2, "at": 0}
+LEAST |= dict.fromkeys(("m", "r0", "r1", "q", "width", "digits", "groups"), 1)
+"""The least values of parameters that are whole numbers; the others are positive rationals."""
+MOST = {"d": MOST_BLOCKS + 3, "groups": 11}
+MAY_VANISH = ("a0", "gap", "rho", "noise", "spread")
 MECHANISMS = {"softmax": ("temperature",), "linear": (), "power": ("beta",), "taylor": ("order",)}
+NO_LEMMA = "not claimed"
 VERDICTS = ("distinguishes", "blind", "saturated", "partial")
 
 
@@ -35,7 +43,7 @@ class Certificate:
     """The statements of a certificate; only their form has been verified."""
 
     kernel: Kernel
-    model: SpikeModel
+    model: Model
     m: int
     spike_weights: dict[tuple[int, str], tuple[Fraction, Fraction]]
     thresholds: dict[ThresholdKey, int]
@@ -43,6 +51,8 @@ class Certificate:
     network: dict[str, float]
     delta: Fraction
     verdict: str
+    lemma: str
+    """The lemma by which D0 and D1 have equal rows, or NO_LEMMA."""
     sha256: str
 
 
@@ -55,30 +65,30 @@ def read(document: object) -> Certificate:
     """Parse a certificate; raise Malformed, or a UsageError if the document is no certificate at all."""
     if not is_certificate(document):
         raise UsageError("this is no certificate: it is not an object with the fields format and version")
-    body = fields(document, "the certificate", FIELDS)
-    if type(body["format"]) is not str or body["format"] != FORMAT:
-        raise Malformed(f"format is not {FORMAT}")
-    if type(body["version"]) is not int or body["version"] != VERSION:
-        raise Malformed(f"version is not {VERSION}, the one this checker knows")
+    assert isinstance(document, dict)
+    has_blocks = document.get("construction") in list(BLOCK_MODELS)
+    body = fields(document, "the certificate", (*FIELDS, *(("spike_weights", "thresholds") if has_blocks else ())))
+    require(type(body["format"]) is str and body["format"] == FORMAT, f"format is not {FORMAT}")
+    is_known = type(body["version"]) is int and body["version"] == VERSION
+    require(is_known, f"version is not {VERSION}, the one this checker knows")
     kernel = read_kernel(body["mechanism"])
     model, m = read_model(word(body["construction"], "construction", PARAMETERS), body["parameters"])
     delta = exact(body["delta"], "delta", MOST_DIGITS)
-    if not 0 < delta < Fraction(1, 2):
-        raise Malformed("delta does not lie between 0 and 1/2")
+    require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
     neuron = fields(body["neuron"], "neuron", ("p0", "p1", "only_d1"))
     network = fields(body["network"], "network", ("fire_d0", "fire_d1", "distinguish"))
-    if type(body["sha256"]) is not str:
-        raise Malformed("sha256 is not text")
+    require(type(body["sha256"]) is str, "sha256 is not text")
     return Certificate(
         kernel,
         model,
         m,
-        _spike_weights(body["spike_weights"], model),
-        _thresholds(body["thresholds"], model),
+        _spike_weights(body["spike_weights"], model) if isinstance(model, SpikeModel) else {},
+        _thresholds(body["thresholds"], model) if isinstance(model, SpikeModel) else {},
         {name: exact(value, f"neuron {name}") for name, value in neuron.items()},
-        {name: probability(value, f"network {name}") for name, value in network.items()},
+        {name: documents.probability(value, f"network {name}") for name, value in network.items()},
         delta,
         word(body["verdict"], "verdict", VERDICTS),
+        word(body["equal_rows"], "equal_rows", (NO_LEMMA, *LEMMAS)),
         body["sha256"],
     )
 
@@ -100,45 +110,28 @@ def read_kernel(value: object) -> Kernel:
     return PowerKernel(beta)
 
 
-def read_model(construction: str, value: object) -> tuple[SpikeModel, int]:
+def read_model(construction: str, value: object) -> tuple[Model, int]:
     """Return the construction at its parameters, and m."""
-    parameters = fields(value, "parameters", PARAMETERS[construction])
-    m = integer(parameters["m"], "m", 1)
-    if construction == "plain":
-        return _plain(parameters), m
-    n, d = integer(parameters["n"], "n", 3), integer(parameters["d"], "d", 4, MOST_BLOCKS + 3)
-    a0, a1, b, c, tau = _exact_parameters(parameters, "a0", "a1", "b", "c", "tau")
-    require(n % (d - 2) == 0, "n is not a multiple of d-2")
-    require(0 <= a0 < a1, "a0 and a1 are not 0 <= a0 < a1")
-    require(b > 0, "b is not positive")
-    require(c > 0, "c is not positive")
-    require(tau > 0, "tau is not positive")
-    if construction == "spike":
-        form = word(parameters["form"], "form", ("ones", "identity"))
-        return constructions.spike(n, d, (a0, a1), b, c, tau, form), m
-    (r_q,) = _exact_parameters(parameters, "r_Q")
-    require(r_q > 0, "r_Q is not positive")
-    return constructions.cross(n, d, (a0, a1), b, c, tau, r_q), m
-
-
-def _plain(parameters: dict[str, Any]) -> SpikeModel:
-    n = integer(parameters["n"], "n", 3, MOST_BLOCKS + 1)
-    peak, base, spread, tau = _exact_parameters(parameters, "peak", "base", "spread", "tau")
-    require(peak > 0, "peak is not positive")
-    require(spread == 0, "spread is not 0, and only equal scores have a closed form")
-    require(base > 1, "base is not more than 1")
-    require(tau > 0, "tau is not positive")
-    return constructions.plain(n, peak, base, tau)
-
-
-def _exact_parameters(parameters: dict[str, Any], *names: str) -> list[Fraction]:
-    return [exact(parameters[name], name, MOST_DIGITS) for name in names]
-
-
-def require(holds: bool, fault: str) -> None:
-    """Raise Malformed unless a requirement holds."""
-    if not holds:
-        raise Malformed(fault)
+    body, numbers = fields(value, "parameters", PARAMETERS[construction]), dict[str, Any]()
+    for name, entry in body.items():
+        if name == "form":
+            numbers[name] = word(entry, name, ("ones", "identity"))
+        elif name in LEAST:
+            is_absent = name == "digits" and entry is None
+            numbers[name] = None if is_absent else integer(entry, name, LEAST[name], MOST.get(name))
+        else:
+            numbers[name] = exact(entry, name, MOST_DIGITS)
+            may_vanish = name in MAY_VANISH or (construction, name) == ("parity", "b")
+            fault = f"{name} is {'negative' if may_vanish else 'not positive'}"
+            require(numbers[name] > 0 or (may_vanish and numbers[name] == 0), fault)
+    require("a0" not in numbers or numbers["a0"] < numbers["a1"], "a0 is not less than a1")
+    m = numbers.pop("m")
+    if construction in BLOCK_MODELS:
+        return BLOCK_MODELS[construction](**numbers), m
+    model = token_model(construction, **numbers)
+    # Numbers of thousands of digits take long to add up for thousands of sign vectors.
+    require(model.blocks * len(repr(body)) <= MOST_WORK, "the parameters are too long for so many sign vectors")
+    return model, m
 
 
 def _spike_weights(value: object, model: SpikeModel) -> dict[tuple[int, str], tuple[Fraction, Fraction]]:

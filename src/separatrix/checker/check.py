@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from separatrix.checker.certificate import Certificate, describe_threshold, read
-from separatrix.checker.constructions import ThresholdKey
+from separatrix.checker.certificate import NO_LEMMA, Certificate, describe_threshold, read
+from separatrix.checker.constructions import SpikeModel, ThresholdKey
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
-from separatrix.checker.probability import Enclosure, FiringProbabilities, probabilities
+from separatrix.checker.probability import Enclosure, FiringProbabilities, network, probabilities
 from separatrix.checker.statement import verdict_statement
+from separatrix.checker.tokens import TokenModel
 
 WIDEST = Fraction(1, 10**20)
 """The widest enclosure that is accepted."""
@@ -68,10 +69,22 @@ def check(document: object) -> Report:
 def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> FiringProbabilities:
     """Verify every statement of a parsed certificate; return the probabilities that follow."""
     findings.note(same_digest(document), "sha256")
-    findings.note(certificate.model.increasing(), "that a pre-activation grows with the number of + blocks")
-    _check_weights(certificate, findings)
-    _check_thresholds(certificate, findings)
-    return _check_probabilities(certificate, findings)
+    model = certificate.model
+    if isinstance(model, TokenModel):
+        triple = model.neuron(certificate.kernel)
+        findings.note(None if triple is None else True, "which sign vectors fire")
+        triple = triple or (Fraction(0), Fraction(0), Fraction(0))
+        computed = FiringProbabilities(*triple, *network(*triple, certificate.m))
+    else:
+        findings.note(model.increasing(), "that a pre-activation grows with the number of + blocks")
+        _check_weights(certificate, model, findings)
+        _check_thresholds(certificate, model, findings)
+        computed = probabilities(model, certificate.thresholds, certificate.m)
+    if certificate.lemma != NO_LEMMA:
+        has_equal_rows = model.has_equal_rows(certificate.lemma, certificate.kernel)
+        findings.note(has_equal_rows, f"that D0 and D1 have equal rows by {certificate.lemma}")
+    _check_probabilities(certificate, computed, findings)
+    return computed
 
 
 def same_digest(document: dict[str, Any]) -> bool:
@@ -82,12 +95,12 @@ def same_digest(document: dict[str, Any]) -> bool:
     return bool(hashlib.sha256(text.encode("ascii")).hexdigest() == document["sha256"])
 
 
-def _check_weights(certificate: Certificate, findings: Findings) -> None:
+def _check_weights(certificate: Certificate, model: SpikeModel, findings: Findings) -> None:
     """Check that every weight lies in its enclosure, and that the enclosure is narrow."""
     for (label, row), (low, high) in certificate.spike_weights.items():
         subject = f"the enclosure of the spike's weight in D{label}, row {row},"
-        above = sign(certificate.kernel, certificate.model.weight_excess(label, row, low))
-        below = above if low == high else sign(certificate.kernel, certificate.model.weight_excess(label, row, high))
+        above = sign(certificate.kernel, model.weight_excess(label, row, low))
+        below = above if low == high else sign(certificate.kernel, model.weight_excess(label, row, high))
         if high - low > WIDEST:
             findings.note(False, f"{subject} being wider than 1e-20,")
         # f - low >= 0 >= f - high; ends are allowed, since a rational weight is given as both ends.
@@ -97,15 +110,15 @@ def _check_weights(certificate: Certificate, findings: Findings) -> None:
             findings.note(above >= 0 >= below, subject)
 
 
-def _check_thresholds(certificate: Certificate, findings: Findings) -> None:
+def _check_thresholds(certificate: Certificate, model: SpikeModel, findings: Findings) -> None:
     """Check that rows fire at the least count and not below it; monotonicity covers all other counts."""
 
     def fires(key: ThresholdKey, plus: int) -> bool | None:
-        side = sign(certificate.kernel, certificate.model.excess(key, plus))
+        side = sign(certificate.kernel, model.excess(key, plus))
         return None if side is None else side > 0
 
     for key, least in certificate.thresholds.items():
-        fires_here = True if least > certificate.model.blocks else fires(key, least)
+        fires_here = True if least > model.blocks else fires(key, least)
         fires_below = False if least == 0 else fires(key, least - 1)
         is_wrong = fires_here is False or fires_below is True
         is_decided = fires_here is not None and fires_below is not None
@@ -114,16 +127,14 @@ def _check_thresholds(certificate: Certificate, findings: Findings) -> None:
         findings.note(holds, f"the least count {least} of {describe_threshold(key)}")
 
 
-def _check_probabilities(certificate: Certificate, findings: Findings) -> FiringProbabilities:
-    """Check the fractions against the thresholds, the floats and the verdict against the fractions."""
-    computed = probabilities(certificate.model, certificate.thresholds, certificate.m)
+def _check_probabilities(certificate: Certificate, computed: FiringProbabilities, findings: Findings) -> None:
+    """Check the stated fractions, floats and verdict against the computed probabilities."""
     for name, value in certificate.neuron.items():
         findings.note(value == getattr(computed, name), f"neuron {name}")
     for name, number in certificate.network.items():
         findings.note(_is_rounded(number, getattr(computed, name)), f"network {name}")
     verdict = derive_verdict(computed.distinguish, computed.fire_d1, certificate.delta)
     findings.note(None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}")
-    return computed
 
 
 def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:

@@ -8,18 +8,25 @@ a logit of the block constructions is a rational times log n.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from separatrix.checker.kernels import Logit, Term
+from separatrix.checker.document import require
+from separatrix.checker.kernels import Kernel, Logit, Term
 
 Signs = tuple[int, int, int]
 """y_1, the sign of the spike's block, y_d."""
 
 ThresholdKey = tuple[int, Signs, str, int]
 """Label, signs, row and the row's own sign."""
+
+Pair = tuple[Fraction, Fraction]
+"""The spike's amplitude in D0 and in D1."""
+
+MOST_BLOCKS = 200_000
+"""The maximum number of block signs, besides the spike's, in a certificate."""
 
 TRIPLES: list[Signs] = list(product((1, -1), (1, -1), (1, -1)))
 
@@ -46,7 +53,7 @@ class SpikeModel:
 
     blocks: int
     size: int
-    a: tuple[Fraction, Fraction]
+    a: Pair
     b: Fraction
     c: Fraction
     tau: Fraction
@@ -61,6 +68,10 @@ class SpikeModel:
             for logit in (row.spike, row.mate, row.ordinary, row.own_block or row.ordinary)
         )
         return self.b > 0 and all(logit.times > 0 and logit.of > 1 for logit in logits)
+
+    def has_equal_rows(self, lemma: str, _: Kernel) -> bool:
+        """Whether D0 and D1 have the same tokens, which the lemma `proportions` covers; no other applies."""
+        return lemma == "proportions" and self.rows[0] == self.rows[1] and self.a[0] == self.a[1]
 
     def threshold_keys(self) -> Iterator[ThresholdKey]:
         """Yield every row that can fire, for every label and sign triple."""
@@ -119,12 +130,14 @@ class Token:
         return self.first * key.first + block_product + self.c * key.c
 
 
-def spike(
-    n: int, d: int, a: tuple[Fraction, Fraction], b: Fraction, c: Fraction, tau: Fraction, form: str
-) -> SpikeModel:
-    """Return self-attention of A with X = 11ᵀ or X = I."""
+Rows = dict[str, QueryLogits]
 
-    def rows(first: Fraction) -> dict[str, QueryLogits]:
+
+def spike(n: int, d: int, a0: Fraction, a1: Fraction, b: Fraction, c: Fraction, tau: Fraction, form: str) -> SpikeModel:
+    """n tokens of width d in d-2 equal blocks, attending to each other; one of them has the first coordinate a0 in D0
+    and a1 in D1; b marks a token's block, c is shared by all; scores are {scores}. All in units of sqrt(log n)."""
+
+    def rows(first: Fraction) -> Rows:
         top, mate = Token(first, 0, b, c), Token(Fraction(0), 0, b, c)
         own_block, other_block = Token(Fraction(0), 1, b, c), Token(Fraction(0), 2, b, c)
 
@@ -142,34 +155,54 @@ def spike(
             return {"spike": row(top), "rest": row(mate)}
         return {"spike": row(top), "mate": row(mate), "other": row(own_block, own_token=own_block)}
 
-    return SpikeModel(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
+    return _blocks(n, d, (a0, a1), b, c, tau, rows)
 
 
 def cross(
-    n: int, d: int, a: tuple[Fraction, Fraction], b: Fraction, c: Fraction, tau: Fraction, r_Q: Fraction
+    n: int, d: int, a0: Fraction, a1: Fraction, b: Fraction, c: Fraction, tau: Fraction, r_Q: Fraction
 ) -> SpikeModel:
-    """Return attention of queries with row sum r_Q to the keys of `spike`, with X = 11ᵀ."""
+    """n tokens of width d in d-2 equal blocks as keys and values; one of them has the first coordinate a0 in D0 and a1
+    in D1; b marks a token's block, c is shared by all; every query has the row sum r_Q; scores are products of row
+    sums. All in units of sqrt(log n)."""
+    return _blocks(n, d, (a0, a1), b, c, tau, lambda a: {"query": _query(n, r_Q * (a + b + c), r_Q * (b + c))})
 
-    def rows(first: Fraction) -> dict[str, QueryLogits]:
-        spike_logit, ordinary = (Logit(r_Q * Token(x, 0, b, c).total, Fraction(n)) for x in (first, Fraction(0)))
-        return {"query": QueryLogits(spike_logit, ordinary, ordinary)}
 
+def location(
+    n: int, d: int, a0: Fraction, a1: Fraction, b: Fraction, c: Fraction, tau: Fraction, gap: Fraction
+) -> SpikeModel:
+    """n tokens of width d in d-2 equal blocks; one of them has the logit 1+gap and the first coordinate a0 in D0 and a1
+    in D1, the others have the logit 1; b marks a token's block, c is shared by all. Logits are in units of log n,
+    coordinates in units of sqrt(log n)."""
+    return _blocks(n, d, (a0, a1), b, c, tau, lambda _: {"query": _query(n, 1 + gap, Fraction(1))})
+
+
+def _query(n: int, spike_logit: Fraction, ordinary: Fraction) -> QueryLogits:
+    """Return a row with one logit for the spike and one for all other tokens."""
+    rest = Logit(ordinary, Fraction(n))
+    return QueryLogits(Logit(spike_logit, Fraction(n)), rest, rest)
+
+
+def _blocks(
+    n: int, d: int, a: Pair, b: Fraction, c: Fraction, tau: Fraction, rows: Callable[[Fraction], Rows]
+) -> SpikeModel:
+    """Return n tokens in d-2 blocks, where `rows` gives the rows for an amplitude of the spike."""
+    require(n >= 3, "n is less than 3")
+    require(n % (d - 2) == 0, "n is not a multiple of d-2")
     return SpikeModel(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
 
 
-def plain(n: int, peak: Fraction, base: Fraction, tau: Fraction) -> SpikeModel:
-    """Return n tokens that carry only their sign, with score log base; one has peak log n in D1.
-
-    A block is one token. If base is a power of n's root, both are logarithms of that root.
-    """
+def plain(n: int, peak: Fraction, base: Fraction, spread: Fraction, tau: Fraction) -> SpikeModel:
+    """n tokens that carry a sign each, all with the score log(base) in D0; in D1 one of them has the score
+    peak * log n."""
+    # A block is one token. If base is a power of n's root, both are logarithms of that root.
+    require(3 <= n <= MOST_BLOCKS + 1, f"n is not between 3 and {MOST_BLOCKS + 1}")
+    require(spread == 0, "spread is not 0, and only equal scores have a closed form")
+    require(base > 1, "base is not more than 1")
     root = _primitive_root(n)
     ordinary = _logarithm(base, root)
-    spike_logit = Logit(peak * _logarithm(Fraction(n), root).times, Fraction(root))
+    spiked = Logit(peak * _logarithm(Fraction(n), root).times, Fraction(root))
     zero = Fraction(0)
-    rows = (
-        {"query": QueryLogits(ordinary, ordinary, ordinary)},
-        {"query": QueryLogits(spike_logit, ordinary, ordinary)},
-    )
+    rows = {"query": QueryLogits(ordinary, ordinary, ordinary)}, {"query": QueryLogits(spiked, ordinary, ordinary)}
     return SpikeModel(n - 1, 1, (zero, zero), Fraction(1), zero, tau, rows)
 
 

@@ -33,6 +33,12 @@ class Malformed(Exception):
     """The certificate is malformed; the message is one line."""
 
 
+def require(holds: bool, fault: str) -> None:
+    """Raise Malformed unless a requirement holds."""
+    if not holds:
+        raise Malformed(fault)
+
+
 def read_file(path: Path) -> object:
     """Return the JSON value in a file, or raise a UsageError that names the file."""
     try:

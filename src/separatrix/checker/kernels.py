@@ -9,10 +9,13 @@ from functools import lru_cache
 
 from separatrix.checker.arithmetic import PRECISIONS, Interval, Intervals, exact_power, intervals
 
+E = Fraction(0)
+"""Stands for the base e, which is not rational. Its logarithm is 1."""
+
 
 @dataclass(frozen=True)
 class Logit:
-    """`times * log(of)`, with times > 0 and of > 1."""
+    """`times * log(of)`, with times > 0, or 0 for kernels that are positive there, and of > 1 or E."""
 
     times: Fraction
     of: Fraction
@@ -52,6 +55,8 @@ class SoftmaxKernel(Kernel):
     temperature: Fraction
 
     def ratio(self, first: Logit, second: Logit) -> Fraction | None:
+        if E in (first.of, second.of):
+            return super().ratio(first, second)
         if first.of == second.of:
             return exact_power(first.of, (first.times - second.times) / self.temperature)
         top, bottom = (exact_power(logit.of, logit.times / self.temperature) for logit in (first, second))
@@ -135,4 +140,4 @@ def _score(kernel: Kernel, logit: Logit, bits: int) -> Interval:
 
 @lru_cache(maxsize=64)
 def _log(value: Fraction, at: Intervals) -> Interval:
-    return at.log(at.rational(value))
+    return at.rational(1) if value == E else at.log(at.rational(value))

@@ -45,13 +45,14 @@ def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fracti
     # Whether a row fires changes at these counts only, so binomial sums are needed at them alone.
     points = {end for label_ranges in spans.values() for span in label_ranges for end in span}
     below = binomial_sums(model.blocks, points)
+    states_between = [(start, stop, below[stop] - below[start]) for start, stop in pairwise(sorted(points))]
     totals = [0, 0, 0]
     for signs in TRIPLES:
         d0, d1 = spans[0, signs], spans[1, signs]
         for i, (inside, outside) in enumerate(((d0, []), (d1, []), (d1, d0))):
             totals[i] += sum(
-                below[stop] - below[start]
-                for start, stop in pairwise(sorted(points))
+                count
+                for start, stop, count in states_between
                 if _covers(inside, start, stop) and not _covers(outside, start, stop)
             )
     states = 1 << (model.blocks + 3)  # the signs of the other blocks, and the triple

@@ -17,9 +17,10 @@ a function of a real n >= 1, N(P, n)/n has a derivative of the sign of
 
 which does not contain P and is itself monotone in n. If h has no two opposite signs at the ends of an interval, it has
 none within it, and N(P, n)/n is monotone there for every P. A monotone function lies between its values at the ends:
-if both are positive, so is every value between them, and if neither is, none is. This covers all real n of the
-interval, in particular all multiples of d-2. For an interval without an upper end, the signs of h and N for all
-sufficiently large n replace those at the end: any n of the interval lies below some n with that sign.
+if the least is positive, so is every value between them, and if the greatest is not, none is; the sign of h tells
+which end is which. This covers all real n of the interval, in particular all multiples of d-2. For an interval without
+an upper end, the signs of h and N for all sufficiently large n replace those at the end: any n of the interval lies
+below some n with that sign.
 
 A line's steps are cut at its turn, so that each piece lies in one interval where h has been compared at the ends.
 """
@@ -29,13 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
 
-from separatrix.checker.certificate import MECHANISMS, PARAMETERS, VERDICTS, read_kernel, read_model, require
+from separatrix.checker.certificate import MECHANISMS, PARAMETERS, VERDICTS, read_kernel, read_model
 from separatrix.checker.check import Findings, Report, derive_verdict, same_digest
 from separatrix.checker.constructions import TRIPLES, Signs, SpikeModel, ThresholdKey
-from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, word
+from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
 from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, sign
 from separatrix.checker.probability import FiringProbabilities, network, neuron
 from separatrix.checker.statement import (
@@ -131,13 +133,13 @@ class Excess:
     signs: Signs
     row: str
 
-    @property
+    @cached_property
     def mu(self) -> Fraction:
         """The share of another token of the spike's block."""
         _, y_block, y_d = self.signs
         return self.model.b * y_block + self.model.c * y_d - self.model.tau
 
-    @property
+    @cached_property
     def sigma(self) -> Fraction:
         """The share of the spike."""
         return self.model.a[self.label] * self.signs[0] + self.mu
@@ -148,7 +150,7 @@ class Excess:
         model = self.model
         return model.b * (y_block + 2 * plus - model.blocks) / (model.blocks + 1) + model.c * y_d - model.tau
 
-    @property
+    @cached_property
     def exponent(self) -> Fraction:
         """The exponent s of rho = n^s; 0 if rho does not depend on n."""
         if not isinstance(self.kernel, SoftmaxKernel):
@@ -234,6 +236,7 @@ def read_proof(document: object) -> Proof:
     parameters = fields(body["parameters"], "parameters", names)
     first_n = integer(body["from"], "from", 3)
     model, m = read_model("spike", {**parameters, "n": first_n})
+    assert isinstance(model, SpikeModel)
     require(parameters["form"] == "ones", "form is not ones, the only one whose proofs this checker knows")
     delta = exact(body["delta"], "delta", MOST_DIGITS)
     require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
@@ -324,25 +327,32 @@ def _check_line(proof: Proof, line: Line, findings: Findings) -> None:
     def at(t: int | None) -> int | None:
         return None if t is None else t * proof.unit
 
+    name = line.describe()
     for row in ROWS[line.row]:
         excess = Excess(proof.kernel, proof.model, line.label, line.signs, row)
+        falls: list[bool] = []
         for first, last in line.intervals():
             slopes = excess.slope_sign(at(first)), excess.slope_sign(at(last))
             is_monotone = None if None in slopes else {*slopes} != {1, -1}
-            findings.note(is_monotone, f"that there is no turn in {line.describe()}, after t = {short(first)}")
+            findings.note(is_monotone, f"that there is no turn in {name}, after t = {short(first)}")
+            falls.append(-1 in slopes)
         for first, last, least in line.pieces():
-            holds = _is_least(excess, least, {at(first), at(last)})
-            findings.note(holds, f"the least count {least} of {line.describe()}, from t = {short(first)} on,")
+            # N/n is least at one end and greatest at the other, which its monotony before and after the turn tells.
+            ends = (
+                (at(last), at(first)) if falls[line.turn is not None and first > line.turn] else (at(first), at(last))
+            )
+            holds = _is_least(excess, least, *ends)
+            findings.note(holds, f"the least count {least} of {name}, from t = {short(first)} on,")
 
 
-def _is_least(excess: Excess, least: int, positions: set[int | None]) -> bool | None:
-    """Whether rows fire with `least` + blocks and not with one less, at every position."""
-    signs = [excess.excess_sign(least, n) for n in positions if least <= excess.model.blocks]
-    signs_below = [excess.excess_sign(least - 1, n) for n in positions if least > 0]
+def _is_least(excess: Excess, least: int, lowest: int | None, highest: int | None) -> bool | None:
+    """Whether rows fire with `least` + blocks where N/n is lowest, and not with one less where it is highest."""
+    above = excess.excess_sign(least, lowest) if least <= excess.model.blocks else 1
+    below = excess.excess_sign(least - 1, highest) if least > 0 else 0
     # One wrong side refutes a statement, even if another is undecided.
-    if 0 in signs or -1 in signs or 1 in signs_below:
+    if above in (0, -1) or below == 1:
         return False
-    return None if None in [*signs, *signs_below] else True
+    return None if above is None or below is None else True
 
 
 def short(value: int) -> str:

@@ -16,8 +16,8 @@ from separatrix.checker.certificate import MECHANISMS, PARAMETERS
 from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, integer, word
 from separatrix.checker.statement import mechanism_words, scoring, words
 
-BLOCKS = ("spike", "cross")
-"""Constructions of d-2 equal blocks, whose threshold is c + 0.1 unless it is given."""
+BLOCKS = ("spike", "cross", "location")
+"""Constructions of d-2 equal blocks; tau, if null, is c + 0.1."""
 NO_NUMBER = ("form",)
 
 
@@ -97,8 +97,8 @@ def read_question(body: dict[str, Any]) -> CertifiedQuestion:
     if "n" in parameters:
         integer(parameters["n"], "n", 1)
     for key, value in (*mechanism.items(), *parameters.items()):
-        follows = key == "tau" and value is None and construction in BLOCKS
-        if type(value) not in (int, str) and not follows:
+        may_lack = key == "digits" or (key == "tau" and construction in BLOCKS)
+        if type(value) not in (int, str) and not (value is None and may_lack):
             raise Malformed(f"{key} is neither a whole number nor text")
     return CertifiedQuestion(construction, mechanism, parameters, parameter)
 

@@ -6,26 +6,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from separatrix.checker.certificate import DEFINITIONS
 from separatrix.checker.probability import Enclosure, FiringProbabilities
+from separatrix.checker.tokens import LEMMAS
 
 P = "P(tells apart)"
 
-MEANINGS = {
-    "spike": (
-        "n tokens of width d in d-2 equal blocks, attending to each other; one of them has the first "
-        "coordinate a0 in D0 and a1 in D1; b marks a token's block, c is shared by all; scores are {scores}. "
-        "All in units of sqrt(log n)."
-    ),
-    "cross": (
-        "n tokens of width d in d-2 equal blocks as keys and values; one of them has the first coordinate "
-        "a0 in D0 and a1 in D1; b marks a token's block, c is shared by all; every query has the row sum "
-        "r_Q; scores are products of row sums. All in units of sqrt(log n)."
-    ),
-    "plain": (
-        "n tokens that carry a sign each, all with the score log(base) in D0; in D1 one of them has the "
-        "score peak * log n."
-    ),
-}
 WEIGHTS = {
     "softmax": "exp(score / temperature)",
     "linear": "its score",
@@ -37,6 +23,7 @@ READER = (
     "The reader has m random sign vectors and the threshold tau; it tells D0 from D1 when it fires on D1 "
     "and not on D0. P is over its signs."
 )
+EQUAL_ROWS = "Attention returns equal rows for D0 and D1, so that no reader of them whatsoever tells D0 from D1."
 ONLY_THIS_READER = "anything about another reader, threshold or number of signs, or about trained weights"
 
 
@@ -53,6 +40,11 @@ def verdict_statement(document: Mapping[str, Any], probabilities: FiringProbabil
         "saturated": f"at most {delta}, with the reader firing on both D0 and D1 at least half of the time",
         "partial": f"more than {delta} and less than 1 - {delta}",
     }
+    lemma, limit = document["equal_rows"], ONLY_THIS_READER
+    equal_rows: tuple[str, ...] = ()
+    if lemma in LEMMAS:
+        limit = "anything in floating-point arithmetic"
+        equal_rows = (f"{EQUAL_ROWS} Lemma of {lemma}: {LEMMAS[lemma]}.",)
     return (
         f"{mechanism_words(document['mechanism'])} on {document['construction']} with {words(document['parameters'])}.",
         scoring(document["mechanism"]),
@@ -60,13 +52,15 @@ def verdict_statement(document: Mapping[str, Any], probabilities: FiringProbabil
         f"{P} = {chance}, {reasons[verdict]}: {verdict} at delta {delta}.",
         f"One neuron fires on D0 with probability {p0}, on D1 with {p1}, on D1 and not on D0 with {only}; "
         f"the fractions in the file are exact. All m together: {fire_d0} on D0 and {fire_d1} on D1.",
-        f"Not claimed: anything at other parameters, and {ONLY_THIS_READER}.",
+        *equal_rows,
+        f"Not claimed: anything at other parameters, and {limit}.",
     )
 
 
 def meaning(construction: str, form: str | None) -> str:
     """Describe the construction and its reader."""
-    return f"{MEANINGS[construction].format(scores=SCORES.get(form or '', ''))} {READER}"
+    description = " ".join((DEFINITIONS[construction].__doc__ or "").split())
+    return f"{description.format(scores=SCORES.get(form or '', ''))} {READER}"
 
 
 def scoring(mechanism: Mapping[str, Any]) -> str:
@@ -81,8 +75,8 @@ def mechanism_words(mechanism: Mapping[str, Any]) -> str:
 
 
 def words(values: Mapping[str, Any]) -> str:
-    """Return the values as `name=value` words."""
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    """Return the values as `name=value` words, without those that are not given."""
+    return " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 def with_rounding_mark(value: Enclosure, mark: str = " (rounded)") -> str:

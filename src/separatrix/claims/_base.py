@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from separatrix.constructions import Label
-from separatrix.core.documents import Document, Hidden, Inlined, shown, to_json
+from separatrix.core.documents import Document, Hidden, Inlined, shown
 from separatrix.core.numbers import format_exact
 from separatrix.core.result import Result, Row
 from separatrix.exact import verdicts
@@ -222,6 +222,7 @@ class Ledger(Result):
 
     kind: ClassVar[str] = "ledger"
     columns: ClassVar[tuple[str, ...]] = ("name", "provenance", "status", "where", "slack", "statement")
+    items: ClassVar[tuple[str, Any] | None] = ("entries", Entry)
     entries: tuple[Entry, ...]
 
     @property
@@ -237,12 +238,3 @@ class Ledger(Result):
     def rows(self) -> list[Row]:
         """Return one row for each claim."""
         return [{name: row[name] for name in self.columns} for row in self.as_json()]
-
-    @classmethod
-    def document_type(cls) -> Any:
-        """Return the type of `ledger.json`, a list of entries."""
-        return list[Entry]
-
-    def as_json(self) -> Any:
-        """Return the list that `ledger.json` holds."""
-        return to_json(self.entries)

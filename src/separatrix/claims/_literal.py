@@ -13,6 +13,7 @@ from itertools import product
 from typing import Generic, TypeVar
 
 Scalar = TypeVar("Scalar", Fraction, float)
+Rows = Sequence[Sequence[Scalar]]
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,7 @@ def spike_matrix(n: int, d: int, a: Scalar, b: Scalar, c: Scalar, spike: int = 0
     return rows
 
 
-def logits(
-    queries: Sequence[Sequence[Scalar]], weights: Sequence[Sequence[int]], keys: Sequence[Sequence[Scalar]]
-) -> list[list[Scalar]]:
+def logits(queries: Rows[Scalar], weights: Sequence[Sequence[int]], keys: Rows[Scalar]) -> list[list[Scalar]]:
     """Return A1 X A2ᵀ, entry by entry."""
     scores = []
     for query in queries:
@@ -55,9 +54,7 @@ def logits(
     return scores
 
 
-def unit(
-    scores: Sequence[Scalar], kernel: Callable[[Scalar], Scalar], values: Sequence[Sequence[Scalar]]
-) -> Unit[Scalar]:
+def unit(scores: Sequence[Scalar], kernel: Callable[[Scalar], Scalar], values: Rows[Scalar]) -> Unit[Scalar]:
     """Return u = kernel(score), f = u / <u, 1>, c = A3ᵀ f."""
     u = [kernel(score) for score in scores]
     alpha = _sum(u)
@@ -68,8 +65,7 @@ def unit(
 
 def outputs(tokens: list[list[Scalar]], form: str, kernel: Callable[[Scalar], Scalar]) -> list[list[Scalar]]:
     """Return c_j0 of every row of self-attention on `tokens`."""
-    scores = logits(tokens, weight_matrix(form, len(tokens[0])), tokens)
-    return [unit(row, kernel, tokens).c for row in scores]
+    return [unit(row, kernel, tokens).c for row in logits(tokens, weight_matrix(form, len(tokens[0])), tokens)]
 
 
 def sign_vectors(d: int) -> list[tuple[int, ...]]:
@@ -85,10 +81,7 @@ def peaks(rows: Sequence[Sequence[Scalar]], signs: Sequence[Sequence[int]]) -> l
 
 def network(rows: Sequence[Sequence[float]], signs: Sequence[Sequence[int]], tau: float) -> float:
     """Return F = phi( sum_j0 phi( sum_j1 phi_tau( <c_j0, y_j1> ) ) )."""
-    total = 0.0
-    for row in rows:
-        total += max(sum(max(_dot(row, y) - tau, 0.0) for y in signs), 0.0)
-    return max(total, 0.0)
+    return max(sum(max(sum(max(_dot(row, y) - tau, 0.0) for y in signs), 0.0) for row in rows), 0.0)
 
 
 def sign_class(y: Sequence[int], block: int) -> tuple[int, int, int, int]:

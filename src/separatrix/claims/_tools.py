@@ -20,6 +20,8 @@ from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import Mechanism, mechanism_named
 
 SomeConstruction = TypeVar("SomeConstruction", bound=Construction)
+Curve = Callable[[list[Fraction]], Array]
+WordsAndOutcomes = tuple[list[str], tuple[Outcome, Outcome]]
 SEPARATED = ["distinguishes", "blind"]
 """The verdicts on two mechanisms of which only the first tells the labels apart."""
 
@@ -34,19 +36,15 @@ def example(kind: type[SomeConstruction], **changes: object) -> SomeConstruction
     return kind.read({**kind.example, **changes})
 
 
-def judge(
-    construction: Construction, mechanism: str, engine: str = "auto", sampling: Sampling | None = None
-) -> Verdict:
+def judge(point: Construction, mechanism: str, engine: str = "auto", sampling: Sampling | None = None) -> Verdict:
     """Return the verdict on the mechanism of that name, with the fixed reader."""
     unit = mechanism_named(mechanism)
-    return Verdict(construction, unit, solve(construction, unit, engine, sampling), DELTA)
+    return Verdict(point, unit, solve(point, unit, engine, sampling), DELTA)
 
 
-def judge_pair(
-    construction: Construction, first: str = "softmax", second: str = "linear"
-) -> tuple[list[str], tuple[Outcome, Outcome]]:
+def judge_pair(point: Construction, first: str = "softmax", second: str = "linear") -> WordsAndOutcomes:
     """Return the certified verdicts on two mechanisms: the words, and the outcomes."""
-    verdicts = [judge(construction, mechanism, "certified") for mechanism in (first, second)]
+    verdicts = [judge(point, mechanism, "certified") for mechanism in (first, second)]
     return [verdict.word for verdict in verdicts], (verdicts[0].outcome, verdicts[1].outcome)
 
 
@@ -58,9 +56,7 @@ def on_grid(
     return evaluate(kind, mechanism, Grid(constants, (axis,) if axis else ()))
 
 
-def crossing(
-    probability: Callable[[list[Fraction]], Array], low: object, high: object, cells: int = 32, rounds: int = 4
-) -> float:
+def crossing(probability: Curve, low: object, high: object, cells: int = 32, rounds: int = 4) -> float:
     """Return where `probability` first rises to 1/2, to 1/cells^rounds of the range; or NaN."""
     low_end, high_end = Fraction(str(low)), Fraction(str(high))
     for _ in range(rounds):

@@ -40,8 +40,7 @@ def doubling_point(mechanism: str, changes: bool) -> Point:
     q, k, v = (torch.randn(1, 1, 60, 8, generator=draw, dtype=torch.float64) for _ in range(3))
     attend = mechanism_named(mechanism)
     change = float((attend(2 * q, k, v) - attend(q, k, v)).abs().max())
-    holds = change > 1e-3 if changes else change == 0
-    return Point({"mechanism": mechanism, "factor": 2}, holds, change=change)
+    return Point({"mechanism": mechanism, "factor": 2}, change > 1e-3 if changes else change == 0, change=change)
 
 
 @claim("injectivity", "6.1", "rec")
@@ -153,8 +152,7 @@ def tripling_point(mechanism: str, changes: bool) -> Point:
     """Check whether three copies of everything change something, or nothing but rounding."""
     once, thrice = outputs_on_copies(mechanism, 3)
     change = float((once - thrice).abs().max())
-    holds = change > 1e-3 if changes else change < MAX_CHANGE
-    return Point({"mechanism": mechanism, "r1": 3}, holds, change=change)
+    return Point({"mechanism": mechanism, "r1": 3}, change > 1e-3 if changes else change < MAX_CHANGE, change=change)
 
 
 @claim("duplication-unnormalised", "6.2", "ours")
@@ -203,8 +201,7 @@ def routing_degree() -> Finding:
             points.add({"n": n, "degree": degree}, worst < MAX_PATTERN_LEFT, cancelled=worst)
         for kernel in kernels:
             share = abs(circle_margin(n, f"{kernel}={n // 2}"))
-            parameters = {"n": n, "degree": n // 2, "kernel": kernel.partition(":")[0]}
-            points.add(parameters, share > 1e-6, passed=share)
+            points.add({"n": n, "degree": n // 2, "kernel": kernel.partition(":")[0]}, share > 1e-6, passed=share)
         softmax, scale = circle_margin(n, "softmax"), 15 * math.log(n)
         # `ive` is exp(-scale) times the Bessel function, a factor that cancels in the ratio.
         finest = sum(2 * scipy.special.ive(n // 2 + n * k, scale) for k in range(9))

@@ -185,8 +185,7 @@ def cross_linear_weight(n: int, a: float, r: float = 0.3) -> float:
 
 def literal_cross_weights(n: int, d: int, a: float, r_q: float) -> Array:
     """Return f(j, j3) of every row j for uneven queries that have only their row sum in common."""
-    rng = np.random.default_rng(0)
-    queries = rng.uniform(-1, 1, (n, d))
+    queries = np.random.default_rng(0).uniform(-1, 1, (n, d))
     # The same shift of all entries of a row gives it the row sum r_q.
     queries += (r_q - queries.sum(1, keepdims=True)) / d
     keys = literal.spike_matrix(n, d, a, 0.2, 0.1)
@@ -209,11 +208,9 @@ def cross_weight() -> Finding:
         softmax, linear = cross_softmax_weight(n, float(a1), float(r_q)), cross_linear_weight(n, float(a1))
         tokens, model = construction.dense(1, 0, torch.float64), rational_model(construction)
         exact = [spike_weights(unit, model, 1)["query"] for unit in (Softmax(), Linear())]
-        rows = (
-            (literal_cross_weights(n, d, float(a1), float(r_q)), softmax),
-            (attention_weights(Softmax(), tokens)[:, 0], softmax),
-            (attention_weights(Linear(), tokens)[:, 0], linear),
-        )
+        by_loops = literal_cross_weights(n, d, float(a1), float(r_q))
+        on_tokens = [attention_weights(unit, tokens)[:, 0] for unit in (Softmax(), Linear())]
+        rows = zip((by_loops, *on_tokens), (softmax, softmax, linear), strict=True)
         errors = [float(np.abs(weights / formula - 1).max()) for weights, formula in rows]
         errors.append(relative_error(list(map(float, exact)), [softmax, linear]))
         names = ("error_loops", "error_dense", "error_linear", "error_certified")
@@ -320,16 +317,12 @@ def taylor() -> Finding:
 def taylor_point(order: int) -> Point:
     """Check that P stays at most delta from some n within the bound on."""
     sizes = sizes_for(order)
-    distinguish = on_grid(Taylor(order=order), BASE, n=sizes).distinguish
-    first = first_settled(distinguish <= DELTA)
+    first = first_settled(on_grid(Taylor(order=order), BASE, n=sizes).distinguish <= DELTA)
     if first == len(sizes):
         return Point({**BASE, "order": order}, False, blind_from="never")
     room = 2 + order * STEEP / math.log(10) - math.log10(sizes[first])
-    ratio_off = max(
-        abs(math.expm1(taylor_ratio(order, n) - log_ratio))
-        for n in (1000, 10**6)
-        for log_ratio in log_ratios_of(order, n)
-    )
+    pairs = [(taylor_ratio(order, n), log_ratio) for n in (1000, 10**6) for log_ratio in log_ratios_of(order, n)]
+    ratio_off = max(abs(math.expm1(expected - log_ratio)) for expected, log_ratio in pairs)
     results = {"blind_from": short(sizes[first]), "log10_room": room, "ratio_off": ratio_off}
     return Point({**BASE, "order": order}, room >= 0 and ratio_off < 1e-12, **results)
 
@@ -337,10 +330,8 @@ def taylor_point(order: int) -> Point:
 def taylor_ratio(order: int, n: int) -> float:
     """Return log T(R² log n)/T(R r log n), R = 1.5 and r = 0.3, with T summed term by term in fractions."""
     log_n = Fraction(math.log(n))
-    high, low = (
-        sum(x**k / math.factorial(k) for k in range(order + 1))
-        for x in (Fraction(9, 4) * log_n, Fraction(9, 20) * log_n)
-    )
+    arguments = Fraction(9, 4) * log_n, Fraction(9, 20) * log_n
+    high, low = (sum(x**k / math.factorial(k) for k in range(order + 1)) for x in arguments)
     return math.log(high / low)
 
 

@@ -62,8 +62,7 @@ def blind() -> Finding:
     for gap, last in last_read.items():
         constructions = [example(Dispersion, gap=gap, n=n) for n in (last, last + 1, 10**18)]
         words = [judge(construction, "softmax", "certified").word for construction in constructions]
-        holds = words == ["distinguishes", "blind", "blind"]
-        points.add({"gap": gap, "n": last}, holds, words=", ".join(words))
+        points.add({"gap": gap, "n": last}, words == ["distinguishes", "blind", "blind"], words=", ".join(words))
     starts = ", ".join(f"{short(last + 1)} (gap {gap})" for gap, last in last_read.items())
     return points.conclude(
         f"certified: softmax distinguishes up to the n before and is blind from n = {starts}; f falls with n",

@@ -58,9 +58,8 @@ def tuned_point(n: int, d: int, m: int) -> Point:
     best_tau, _ = best_midpoint(setting)
     best_outcome, usual_outcome = (certified.solve(spike(setting, **tau), Linear()) for tau in ({"tau": best_tau}, {}))
     reader = readers("spike", "linear", setting).threshold
-    counts = tuple(
-        sum(p for p, pair in zip(chances, levels, strict=True) if pair[label] > best_tau) for label in LABELS
-    )
+    pairs = list(zip(chances, levels, strict=True))
+    counts = tuple(sum(chance for chance, pair in pairs if pair[label] > best_tau) for label in LABELS)
     best_p, usual_p = best_outcome.distinguish, usual_outcome.distinguish
     is_best = reader is not None and relative_error(reader.outcome.distinguish, best_p) < 1e-12
     separates = best_p >= 1 - DELTA and usual_p <= DELTA
@@ -81,8 +80,7 @@ def tuned_threshold() -> Finding:
     reader = readers("spike", "linear", {**BASE, "n": 1000}).threshold
     best = math.nan if reader is None else reader.outcome.distinguish
     _, expected = best_midpoint({**BASE, "n": 1000})
-    is_best = relative_error(best, expected) < 1e-9
-    points.add({**BASE, "n": 1000}, is_best, best=best, best_of_midpoints=expected)
+    points.add({**BASE, "n": 1000}, relative_error(best, expected) < 1e-9, best=best, best_of_midpoints=expected)
     return points.conclude(
         f"tau just below what all signs + give on D1: P = {points.tuned.min:.4f} or more up to n = 1e18 "
         f"(d=4, m=80; d=6, m=300), where tau = c + 0.1 gives {points.usual.max:.1g}; at d=102, m=12, n=1000 "

@@ -129,9 +129,8 @@ def linear_reach() -> Finding:
     above = [n for n, p in zip(PLAIN_SIZES, linear, strict=True) if p > 0.5] or [PLAIN_SIZES[0]]
     blind_from, keeps_from = _settles_at(linear <= DELTA), _settles_at(softmax >= 1 - DELTA)
     # P is not monotone in n: how many of n signs make a mean above tau = 1/4 depends on n mod 8.
-    misses = ", ".join(
-        str(n) for n, p in zip(PLAIN_SIZES, softmax, strict=True) if keeps_from - 7 < n and p < 1 - DELTA
-    )
+    pairs = zip(PLAIN_SIZES, softmax, strict=True)
+    misses = ", ".join(str(n) for n, p in pairs if keeps_from - 7 < n and p < 1 - DELTA)
     linear_bound, softmax_bound = bounds_beyond(LAST_TRIED)
     inside, signs = Points(), {"m": "log2(n/0.01)"}
     reach = {"linear_above_half_from_n": above[0], "linear_above_half_to_n": above[-1]}

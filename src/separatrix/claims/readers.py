@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,17 +52,15 @@ def margin_laws() -> Finding:
     The certified margin at n up to 1e30 is compared with the bounds from the first n.
     """
     points = Points()
-    for setting in LAW_SETTINGS:
-        for name in LAW_MECHANISMS:
-            mechanism, first = mechanism_named(name), spike(setting)
-            law = margin_law(first, mechanism)
-            for exponent in LAW_EXPONENTS:
-                n = round(max(first.n, 0 if law is None else law.start) * 10**exponent)
-                at = Spike.read(admissible(Spike, {**setting, "n": n}))
-                with ctx.workprec(PRECISION):
-                    margin = probe_margin(with_kernel(mechanism), rational_model(at))[2]
-                    place = {**setting, "mechanism": name, "n": at.n, "from": first.n}
-                    points += [_law_point(place, law, at.n, margin)]
+    for setting, name in product(LAW_SETTINGS, LAW_MECHANISMS):
+        mechanism, first = mechanism_named(name), spike(setting)
+        law = margin_law(first, mechanism)
+        for exponent in LAW_EXPONENTS:
+            n = round(max(first.n, 0 if law is None else law.start) * 10**exponent)
+            at = Spike.read(admissible(Spike, {**setting, "n": n}))
+            with ctx.workprec(PRECISION):
+                margin = probe_margin(with_kernel(mechanism), rational_model(at))[2]
+                points.append(_law_point({**setting, "mechanism": name, "n": at.n, "from": first.n}, law, at.n, margin))
     return points.conclude(
         f"bounds from the first n contain the certified margin at {len(points)} points, n up to "
         f"{max(LAW_EXPONENTS):.0f} powers of ten larger",
@@ -81,23 +79,12 @@ def _law_point(place: Setting, law: GrowthLaw | None, n: int, value: Flint) -> P
     return Point(place, holds, low=law.low, high=law.high, value=float(scaled), width=law.high / float(scaled))
 
 
-@dataclass(frozen=True)
-class NaiveRows:
-    """All output rows of D0 and D1 by loops, in units of sqrt(log n)."""
-
-    d0: Any
-    d1: Any
-
-    @classmethod
-    def of(cls, setting: Setting, kernel: Callable[[float], float]) -> NaiveRows:
-        """Return the rows of self-attention in form ones."""
-        n, d = setting["n"], setting["d"]
-        b, c = (float(setting[name]) for name in ("b", "c"))
-        log_n, pair = math.log(n), list[Any]()
-        for name in ("a0", "a1"):
-            tokens = _literal.spike_matrix(n, d, float(setting[name]), b, c, n // 2)
-            pair.append(np.array(_literal.outputs(tokens, "ones", lambda logit: kernel(log_n * logit))))
-        return cls(*pair)
+def naive_rows(setting: Setting, kernel: Callable[[float], float]) -> list[Any]:
+    """Return all output rows of D0 and those of D1 by loops, in form ones and units of sqrt(log n)."""
+    n, log_n = setting["n"], math.log(setting["n"])
+    a0, a1, b, c = (float(setting[name]) for name in ("a0", "a1", "b", "c"))
+    matrices = [_literal.spike_matrix(n, setting["d"], a, b, c, n // 2) for a in (a0, a1)]
+    return [np.array(_literal.outputs(tokens, "ones", lambda logit: kernel(log_n * logit))) for tokens in matrices]
 
 
 KERNELS: dict[str, Callable[[float], float]] = {
@@ -116,24 +103,22 @@ def best_reader_accuracy() -> Finding:
     Lipschitz readers at random.
     """
     points, rng = Points(), np.random.default_rng(SEED)
-    for setting in NAIVE_SETTINGS:
-        for name, kernel in KERNELS.items():
-            rows, limits = NaiveRows.of(setting, kernel), _limits(setting, name)
-            squares = ((rows.d1 - rows.d0) ** 2).sum(1)
-            best = int(squares.argmax())
-            for kind, limit, chosen in (("one", limits.one_row, [best]), ("all", limits.all_rows, range(len(squares)))):
-                d0, d1 = (side[list(chosen)].ravel() for side in (rows.d0, rows.d1))
-                distance = float(np.linalg.norm(d1 - d0))
-                noisy = float(NOISE) * rng.standard_normal((DECISIONS, len(d0)))
-                # By symmetry the share of right decisions is the same for both labels.
-                share = float((((noisy + (d1 - d0) / 2) @ (d1 - d0)) > 0).mean())
-                gap = _largest_gap(rng, d0, d1)
-                accuracy = limit.accuracy or 0.0
-                error = abs(limit.distance - distance) / distance
-                holds = error < 1e-9 and abs(share - accuracy) < 4 * 0.5 / math.sqrt(DECISIONS)
-                holds = holds and gap <= limit.distance * (1 + 1e-9)
-                place = {**setting, "mechanism": name, "rows": kind, "noise": NOISE}
-                points.add(place, holds, error=error, accuracy=accuracy, share=share, gap_over_distance=gap / distance)
+    for setting, (name, kernel) in product(NAIVE_SETTINGS, KERNELS.items()):
+        (rows0, rows1), limits = naive_rows(setting, kernel), _limits(setting, name)
+        squares = ((rows1 - rows0) ** 2).sum(1)
+        best = [int(squares.argmax())]
+        for kind, limit, chosen in (("one", limits.one_row, best), ("all", limits.all_rows, range(len(squares)))):
+            d0, d1 = (rows[list(chosen)].ravel() for rows in (rows0, rows1))
+            distance = float(np.linalg.norm(d1 - d0))
+            noisy = float(NOISE) * rng.standard_normal((DECISIONS, len(d0)))
+            # By symmetry the share of right decisions is the same for both labels.
+            share = float((((noisy + (d1 - d0) / 2) @ (d1 - d0)) > 0).mean())
+            gap, accuracy = _largest_gap(rng, d0, d1), limit.accuracy or 0.0
+            error = abs(limit.distance - distance) / distance
+            holds = error < 1e-9 and abs(share - accuracy) < 4 * 0.5 / math.sqrt(DECISIONS)
+            holds = holds and gap <= limit.distance * (1 + 1e-9)
+            place = {**setting, "mechanism": name, "rows": kind, "noise": NOISE}
+            points.add(place, holds, error=error, accuracy=accuracy, share=share, gap_over_distance=gap / distance)
     return points.conclude(
         f"distances agree to {points.error.max:.0e}; {len(points)} accuracies are those of {DECISIONS} simulated "
         "decisions each, within four standard errors",
@@ -180,14 +165,10 @@ def one_row_and_all_rows() -> Finding:
             n = round(10 * 10**exponent) * 100
             limits = _limits({**BASE, "n": n}, name)
             one, every = limits.one_row.distance, limits.all_rows.distance
-            scaled = [
-                x / float(n) ** float(law.exponent) if law else math.nan
-                for x, law in zip((one, every), laws, strict=True)
-            ]
-            holds = all(
-                law is not None and law.low * (1 - 1e-12) <= x <= law.high * (1 + 1e-12)
-                for law, x in zip(laws, scaled, strict=True)
-            )
+            pairs = list(zip((one, every), laws, strict=True))
+            scaled = [x / float(n) ** float(law.exponent) if law else math.nan for x, law in pairs]
+            bounds = [(law.low * (1 - 1e-12), law.high * (1 + 1e-12)) if law else (1.0, 0.0) for law in laws]
+            holds = all(low <= x <= high for x, (low, high) in zip(scaled, bounds, strict=True))
             if name == "linear":
                 holds = holds and abs(every / one / math.sqrt(n) - 1) < 1e-12 and scaled[0] < limit * (1 + 1e-12)
                 holds = holds and (n < 10**9 or scaled[0] > limit * (1 - 1e-8))

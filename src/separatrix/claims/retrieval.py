@@ -150,8 +150,7 @@ def random_design_point(seed: int) -> Point:
         step += rate / n * (y[i] - 0.0) * x[i]
     q, k, v = (torch.from_numpy(array)[None, None] for array in (query[None], rate / n * x, y[:, None]))
     error = abs(float(mechanism_named(UNNORMALISED)(q, k, v)) / float(step @ query) - 1)
-    parameters = {"design": "random", "n": n, "width": width, "seed": seed}
-    return Point(parameters, error < MAX_ANSWER_ERROR, error=error)
+    return Point({"design": "random", "n": n, "width": width, "seed": seed}, error < MAX_ANSWER_ERROR, error=error)
 
 
 def answer_point(mechanism: str, width: int, n: int) -> Point:
@@ -223,10 +222,9 @@ def majority_point(n: int, gap: Fraction) -> Point:
     construction = example(Majority, n=n, gap=gap, groups=NOISE_GROUPS)
     words, (linear, softmax) = judge_pair(construction, "linear", "softmax")
     shares = float((n - 1) / (n + gap)), (n - 1) / (n - 1 + float(n) ** float(gap))
-    error = max(
-        relative_error([unit.margin, unit.v0, unit.v1], [h, float(NOISE) * h, (1 + float(NOISE)) * h])
-        for unit, h in zip((linear, softmax), shares, strict=True)
-    )
+    parts = 1.0, float(NOISE), 1 + float(NOISE)
+    pairs = zip((linear, softmax), shares, strict=True)
+    error = max(relative_error([x.margin, x.v0, x.v1], [part * h for part in parts]) for x, h in pairs)
     holds = error < 1e-12 and hears_groups(construction) and words == SEPARATED
     shares_heard = {"linear_heard": linear.margin, "softmax_heard": softmax.margin}
     results = {"linear": linear.distinguish, "softmax": softmax.distinguish, **shares_heard}

@@ -70,7 +70,7 @@ def rough_point(changes: dict[str, object]) -> Point:
 
 
 def literal_tokens(rough: Rough, label: Label, spike: int) -> Array:
-    """Return the matrix A without noise in loops, in units of sqrt(log n).
+    """Return the matrix A without noise, in units of sqrt(log n).
 
     Block k of the d-2 blocks has the tokens from k n/(d-2) up to (k+1) n/(d-2); the spikes stand at
     multiples of n over their number, counted from `spike` and around the end.
@@ -78,10 +78,8 @@ def literal_tokens(rough: Rough, label: Label, spike: int) -> Array:
     n, blocks = rough.n, rough.d - 2
     tokens = np.zeros((n, rough.d))
     for block in range(blocks):
-        for token in range(math.ceil(block * n / blocks), math.ceil((block + 1) * n / blocks)):
-            tokens[token, 1 + block] = float(rough.b)
-    for token in range(n):
-        tokens[token, rough.d - 1] = float(rough.c)
+        tokens[math.ceil(block * n / blocks) : math.ceil((block + 1) * n / blocks), 1 + block] = float(rough.b)
+    tokens[:, rough.d - 1] = float(rough.c)
     for number in range(rough.spikes):
         row = (spike + math.floor(number * n / rough.spikes)) % n
         tokens[row, 0] = float(rough.a1 if label else rough.a0)

@@ -6,17 +6,9 @@ import math
 from collections.abc import Mapping
 from itertools import product
 
+from separatrix.claims import _tools as tools
 from separatrix.claims._base import Finding, Point, Points, claim
-from separatrix.claims._tools import (
-    SEPARATED,
-    certified_crossing,
-    example,
-    judge,
-    judge_pair,
-    limit_in_log,
-    relative_error,
-    short,
-)
+from separatrix.claims._tools import SEPARATED, example, judge, judge_pair, limit_in_log, relative_error
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.level import Level
 from separatrix.constructions.spikes import Spikes
@@ -72,13 +64,10 @@ def pair_point(construction: str, winner: str, loser: str) -> Point:
     reference = example(CONSTRUCTIONS[construction])
     winner_verdict, loser_verdict = judge(reference, winner), judge(reference, loser)
     engines = winner_verdict.outcome.engine, loser_verdict.outcome.engine
-    return Point(
-        {"construction": construction, "winner": winner, "loser": loser},
-        separates(winner_verdict.word, loser_verdict.word) and all(engine in EXACT_ENGINES for engine in engines),
-        winner_p=winner_verdict.outcome.distinguish,
-        loser_p=loser_verdict.outcome.distinguish,
-        engines=", ".join(engines),
-    )
+    holds = all(engine in EXACT_ENGINES for engine in engines) and separates(winner_verdict.word, loser_verdict.word)
+    chances = {"winner_p": winner_verdict.outcome.distinguish, "loser_p": loser_verdict.outcome.distinguish}
+    parameters = {"construction": construction, "winner": winner, "loser": loser}
+    return Point(parameters, holds, **chances, engines=", ".join(engines))
 
 
 CLASS_SIZES = (10**3, 10**6, 10**18)
@@ -101,7 +90,7 @@ def which_of_k() -> Finding:
     return points.conclude(
         f"softmax fires for the right class alone with P = {points.softmax.min:.5f} or more, linear with P "
         f"= {points.linear.max:.0f}, for k = 2, 4, 64, 256, n = 1e3 to 1e18 (certified); the a1 it takes "
-        f"tends to {points.extrapolated.max:.5f} (n = 1e3 to {short(CLASS_CROSSING_SIZES[-1])})",
+        f"tends to {points.extrapolated.max:.5f} (n = 1e3 to {tools.short(CLASS_CROSSING_SIZES[-1])})",
         f"P is 1-2^-m, the most this reader can reach; limit off by {points.away.max:.0e}",
     )
 
@@ -115,7 +104,7 @@ def class_point(k: int, n: int) -> Point:
 
 def class_boundary_point(n: int) -> Point:
     """Check for one certified crossing in a1, below b + 1 and where the weight passes tau = 1/10."""
-    a1 = certified_crossing("spikes", a1="0.5:3", n=n, tau="0.1")
+    a1 = tools.certified_crossing("spikes", a1="0.5:3", n=n, tau="0.1")
     expected = B + (math.log(n - 1) - math.log(9)) / math.log(n)
     return Point({"k": 4, "n": n, "tau": "0.1"}, abs(a1 - expected) < 1e-8 and a1 < B + 1, a1=a1)
 

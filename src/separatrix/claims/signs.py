@@ -40,6 +40,7 @@ PINNED: tuple[tuple[Mechanism, Setting], ...] = tuple(
 )
 """Points with c > b and a0 > b, where every kind of row has the largest pre-activation for some signs, above
 0. The last has one token in a block and so no mates."""
+Vectors = Sequence[Sequence[Any]]
 APART, BESIDE = 1e-5, Fraction(1, 10**6)
 """Relative: levels closer than this are left out, and how far beside a level tau is put."""
 AWAY = 1e-9
@@ -142,9 +143,7 @@ def _enumerate(
     return Enumeration((d0, d1), tau, deciding[0] & deciding[1], closest, is_lawful)
 
 
-def _deciding_kinds(
-    rows: Sequence[Sequence[Any]], signs: Sequence[Sequence[int]], spike: int, size: int, form: str
-) -> frozenset[str]:
+def _deciding_kinds(rows: Vectors, signs: Vectors, spike: int, size: int, form: str) -> frozenset[str]:
     """Return the kinds of rows that, for some signs, exceed 0 and every row of another kind."""
     kinds = set()
     # Most rows are equal: one of each is enough.
@@ -202,8 +201,7 @@ def pinned_point(mechanism: Mechanism, setting: Setting) -> Point:
     float_error, deciding = enumeration.float_engine_error(mechanism, setting), enumeration.deciding_kinds
     holds = not wrong and float_error == 0 and deciding >= kinds and enumeration.is_lawful
     results = {"thresholds": len(enumeration.thresholds()), "wrong": wrong, "float_error": float_error}
-    parameters = {**setting, "mechanism": mechanism.spelled}
-    return Point(parameters, holds, **results, deciding=", ".join(sorted(deciding)))
+    return Point({**setting, "mechanism": mechanism.spelled}, holds, **results, deciding=", ".join(sorted(deciding)))
 
 
 def wrong_thresholds(enumeration: Enumeration, mechanism: Mechanism, setting: Setting) -> Iterator[Fraction]:

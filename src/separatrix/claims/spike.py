@@ -43,8 +43,7 @@ def shape() -> Finding:
             difference = spike.matrix(label, row, torch.float64).numpy() - np.array(expected) * spike.unit
             worst = max(worst, float(np.abs(difference).max()))
             has_groups = has_groups and groups_are_rows(spike, label, row)
-        holds = worst <= MAX_CLOSED_ERROR and has_groups and refuses_one_more(setting)
-        points.add(setting, holds, difference=worst)
+        points.add(setting, worst <= MAX_CLOSED_ERROR and has_groups and refuses_one_more(setting), difference=worst)
     return points.conclude(
         f"A by its definition and A as built differ by {points.difference.max:.1g}; n that is no multiple "
         "of d-2 is refused",
@@ -65,10 +64,9 @@ def groups_are_rows(spike: Spike, label: Label, row: int) -> bool:
 def refuses_one_more(setting: Setting) -> bool:
     """Return whether one token more, which leaves a block unfilled, is an error."""
     try:
-        make_spike(setting, n=setting["n"] + 1)
+        return not make_spike(setting, n=setting["n"] + 1)
     except UsageError:
         return True
-    return False
 
 
 def closed_logits(spike: Spike, label: Label) -> Array:
@@ -180,9 +178,8 @@ def linear_ignores_query() -> Finding:
     points = Points()
     for setting in SHAPE_SETTINGS:
         tokens = make_spike(setting, form="ones").dense(1, 0, torch.float64)
-        spread, control = (
-            float(np.ptp(attention_weights(mechanism, tokens), axis=0).max()) for mechanism in (Linear(), Softmax())
-        )
+        weights = [attention_weights(mechanism, tokens) for mechanism in (Linear(), Softmax())]
+        spread, control = (float(np.ptp(f, axis=0).max()) for f in weights)
         points.add(setting, spread <= MAX_CLOSED_ERROR < control, linear=spread, softmax=control)
     return points.conclude(
         f"rows of f differ by {points.linear.max:.1e} at most for linear, by {points.softmax.min:.2g} or "

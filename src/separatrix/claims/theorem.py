@@ -58,8 +58,7 @@ def failure_error(setting: Setting, n: int) -> float:
     """
     m, construction = setting["m"], spike(setting, n=n)
     softmax, linear = (certified.count(construction, mechanism).low for mechanism in (Softmax(), Linear()))
-    neurons = (softmax.p0, softmax.p1, linear.p0, linear.p1)
-    d0, d1, linear_d0, linear_d1 = ((1 - Fraction(p)) ** m for p in neurons)
+    d0, d1, linear_d0, linear_d1 = ((1 - Fraction(p)) ** m for p in (softmax.p0, softmax.p1, linear.p0, linear.p1))
     expected = (1 - d0, d1, 1 - linear_d0, 1 - linear_d1)
     return relative_error([float(p[0]) for p in failures(setting, [n]).values()], expected)
 
@@ -170,9 +169,8 @@ def from_n_point(setting: Setting, delta: float) -> Point:
     worst = largest_failure(setting, [n * factor for factor in FACTORS])
     # The smaller n is as close as floats can tell the two apart.
     before = n - max(step, n // 10**6)
-    is_least = are_hypotheses_sharp(setting, delta) and (
-        inequality_slack(setting, n, delta) >= -1e-12 and (before < 3 or inequality_slack(setting, before, delta) < 0)
-    )
+    is_enough = are_hypotheses_sharp(setting, delta) and inequality_slack(setting, n, delta) >= -1e-12
+    is_least = is_enough and (before < 3 or inequality_slack(setting, before, delta) < 0)
     # A look below n, for the slack only: the theorem says nothing there.
     below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
     exceeds = largest_failure(setting, below) > delta
@@ -199,9 +197,8 @@ def softmax_n_point(setting: Setting, delta: float) -> Point:
     return Point({**setting, "delta": delta}, slacks[0] >= 0 > slacks[1], softmax_proved_from=short(n))
 
 
-SEARCHED: tuple[Setting, ...] = tuple(
-    {"a0": "0.3", "a1": "1.2", "b": "0.01", "c": f"0.{hundredths}", "d": 4, "m": 17} for hundredths in range(20, 60)
-)
+_NARROW: Setting = {"a0": "0.3", "a1": "1.2", "b": "0.01", "d": 4, "m": 17}
+SEARCHED: tuple[Setting, ...] = tuple({**_NARROW, "c": f"0.{hundredths}"} for hundredths in range(20, 60))
 """Settings with blocks of two tokens: the least n are small, and one token more or less shows in many."""
 MAX_SEARCHED_N = 500
 
@@ -229,13 +226,9 @@ def inequality_slack(setting: Setting, n: int, delta: float, units: Collection[U
     # Powers of n by logarithms: n may be too large for a float.
     softmax = math.exp(a0 * (a0 + b + c) * log_n - math.log(n - 1))
     linear = (a1 + b + c) / (a1 + b + c + (n - 1) * (b + c))
-    slacks = {
-        "softmax": min(
-            a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n), room - (a0 + b) * softmax - 2 * b / (n - 1)
-        ),
-        "linear": room - (a1 + b) * linear - 2 * b / (n - 1),
-    }
-    return min(slacks[unit] for unit in units)
+    on_d1 = a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n)
+    on_d0, on_both = (room - (a + b) * weight - 2 * b / (n - 1) for a, weight in ((a0, softmax), (a1, linear)))
+    return min({"softmax": min(on_d1, on_d0), "linear": on_both}[unit] for unit in units)
 
 
 WITHOUT: tuple[tuple[str, Setting], ...] = (
@@ -278,8 +271,7 @@ def violation_point(hypothesis: str, setting: Setting) -> Point:
     n = (setting["d"] - 2) * 10**15
     worst, failure = max((float(p[0]), name) for name, p in failures(setting, [n]).items())
     error = failure_error(setting, n)
-    is_alone = violated_hypotheses(setting) == [hypothesis]
-    holds = is_alone and worst > 5 * DELTA and error < MAX_FAILURE_ERROR
+    holds = violated_hypotheses(setting) == [hypothesis] and worst > 5 * DELTA and error < MAX_FAILURE_ERROR
     results = {"without": hypothesis, "failure": failure, "probability": worst, "error": error}
     return Point({**setting, "delta": DELTA}, holds, **results)
 

@@ -25,6 +25,7 @@ from separatrix.mechanisms import Linear, Mechanism, Softmax
 if TYPE_CHECKING:
     from separatrix.exact.reader import FourLayerNetwork, Layers
 
+Kernel = Callable[[float], float]
 MAX_UNIT_ERROR = 1e-12
 """Relative error allowed between two float64 computations of the same number."""
 TOKENS: Setting = {"m": 1, "a0": "0.05", "a1": "0.9", "b": "0.3", "c": "0.2"}
@@ -53,12 +54,9 @@ def tensor_trick() -> Finding:
         a1, a2 = rng.integers(-9, 10, (2, n, d))
         q, k = rng.integers(-9, 10, (2, d, d))
         x = q @ k.T
-        rows = a1 @ x @ a2.T
         # The transposed X is a control: the order in which vec reads X matters.
-        difference, control = (
-            max(int(np.abs(kronecker_block(a1, a2, matrix, j) - rows[j]).max()) for j in range(n))
-            for matrix in (x, x.T)
-        )
+        blocks = [np.array([kronecker_block(a1, a2, matrix, j) for j in range(n)]) for matrix in (x, x.T)]
+        difference, control = (int(np.abs(rows - a1 @ x @ a2.T).max()) for rows in blocks)
         points.add({"n": n, "d": d}, difference == 0, difference=difference, with_x_transposed=control)
     return points.conclude(
         "every block times vec(X) equals its row of A1 X A2ᵀ on whole numbers; largest difference "
@@ -79,7 +77,7 @@ def attention_weights(mechanism: Mechanism, tokens: Tokens) -> Array:
     return attention_output(mechanism.definition, tokens, torch.eye(len(tokens.keys), dtype=torch.float64))
 
 
-def compare_unit(mechanism: Mechanism, kernel: Callable[[float], float]) -> Finding:
+def compare_unit(mechanism: Mechanism, kernel: Kernel) -> Finding:
     """Compare u, alpha, f and c in loops on the literal matrices with `definition` and the fast form."""
     points = Points()
     for kind, setting in UNIT_SETTINGS:
@@ -94,9 +92,7 @@ def compare_unit(mechanism: Mechanism, kernel: Callable[[float], float]) -> Find
     )
 
 
-def _errors(
-    mechanism: Mechanism, kernel: Callable[[float], float], construction: Spike | Cross, label: Label
-) -> tuple[float, ...]:
+def _errors(mechanism: Mechanism, kernel: Kernel, construction: Spike | Cross, label: Label) -> tuple[float, ...]:
     """Return the errors of f, the definition's c and the fast form's c, relative to the largest entry."""
     units = _literal_units(construction, label, kernel)
     tokens = construction.dense(label, 3, torch.float64)
@@ -109,18 +105,14 @@ def _errors(
     return tuple(float(np.abs(output - right).max() / np.abs(right).max()) for output, right in pairs)
 
 
-def _literal_units(
-    construction: Spike | Cross, label: Label, kernel: Callable[[float], float]
-) -> list[literal.Unit[float]]:
+def _literal_units(construction: Spike | Cross, label: Label, kernel: Kernel) -> list[literal.Unit[float]]:
     d, a = construction.d, construction.matrix(label, 3, torch.float64).tolist()
-    queries, form = a, "ones"
     if isinstance(construction, Spike):
-        form = construction.form
+        queries, form = a, construction.form
     else:
         # Any queries with this row sum will do: X = 11ᵀ sees nothing else.
-        queries = [[float(construction.r_Q) * construction.unit / d] * d for _ in a]
-    scores = literal.logits(queries, literal.weight_matrix(form, d), a)
-    return [literal.unit(row, kernel, a) for row in scores]
+        queries, form = [[float(construction.r_Q) * construction.unit / d] * d for _ in a], "ones"
+    return [literal.unit(row, kernel, a) for row in literal.logits(queries, literal.weight_matrix(form, d), a)]
 
 
 @claim("softmax-unit", "1", "paper")
@@ -149,8 +141,7 @@ def network_fires() -> Finding:
     Every layer of the torch network, and whether it fires, against loops.
     """
     with one_thread():
-        cases = product(NETWORK_SETTINGS, (Softmax(), Linear()), LABELS)
-        points = Points(network_point(*case) for case in cases)
+        points = Points(network_point(*case) for case in product(NETWORK_SETTINGS, (Softmax(), Linear()), LABELS))
     fire_count, silent_count = int(sum(points.fired)), int(sum(points.silent))
     # A network that always fires, or never does, would leave the claim untested.
     if not (fire_count and silent_count):

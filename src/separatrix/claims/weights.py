@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
+from dataclasses import astuple, replace
 from fractions import Fraction
 from itertools import product
 
@@ -52,22 +52,13 @@ def literal_counts(scores: BlockScores, point: SpikePoint) -> tuple[list[Fractio
     signs = _literal.sign_vectors(point.d)
     for label in LABELS:
         tokens = _literal.spike_matrix(point.n, point.d, point.a[label], point.b, point.c)
-        rows, weights = [], []
-        for query in tokens:
-            q, own = query[0], query[1:-1]
-            logits = [
-                scores.other
-                + scores.query * q
-                + scores.key * key[0]
-                + scores.pair * q * key[0]
-                + scores.block * int(own == key[1:-1])
-                for key in tokens
-            ]
-            unit = _literal.unit(logits, lambda logit: logit, tokens)
-            rows.append(unit.c)
-            weights.append(unit.f[0])
-        fires.append([peak > point.tau for peak in _literal.peaks(rows, signs)])
-        largest.append(max(weights))
+        units = []
+        for q, *own, _ in tokens:
+            pairs = [(scores.key * k + scores.pair * q * k, scores.block * (own == block)) for k, *block, _ in tokens]
+            logits = [scores.other + scores.query * q + by_key + by_block for by_key, by_block in pairs]
+            units.append(_literal.unit(logits, lambda logit: logit, tokens))
+        fires.append([peak > point.tau for peak in _literal.peaks([unit.c for unit in units], signs)])
+        largest.append(max(unit.f[0] for unit in units))
     quiet, loud = fires
     alone = [d1 and not d0 for d0, d1 in zip(quiet, loud, strict=True)]
     return [Fraction(sum(column), len(signs)) for column in (quiet, loud, alone)], largest
@@ -83,15 +74,13 @@ def weights_exact() -> Finding:
     points, chance = Points(), random.Random(SEED)
     for setting, signed, _ in product(SMALL, (False, True), range(4)):
         point, scores = point_of(setting), random_scores(chance, signed)
-        totals = [row.total(point) for label in LABELS for row in scores.rows(point, label)]
-        if 0 in totals:
+        if 0 in [row.total(point) for label in LABELS for row in scores.rows(point, label)]:
             continue
         reading, (counts, largest) = read_linear(scores, point), literal_counts(scores, point)
         outcome = reading.outcome
         same = [outcome.p0, outcome.p1, outcome.only] == counts and list(reading.largest) == largest
         margin = point.a[1] * largest[1] - point.a[0] * largest[0]
-        numbers = (scores.other, scores.query, scores.key, scores.pair, scores.block)
-        place = {**setting, "scores": " ".join(map(str, numbers))}
+        place = {**setting, "scores": " ".join(map(str, astuple(scores)))}
         points.add(place, same and reading.margin == margin, distinguish=outcome.distinguish)
     for form, n in product(("ones", "identity"), (100, 1000, 10**6, 10**18)):
         setting = {**BASE, "n": n, "form": form}
@@ -129,7 +118,9 @@ def weights_rank_one() -> Finding:
             weight = own.spike / own.total(point)
             place = {**setting, "alpha": alpha, "beta": beta}
             points.add(place, weight <= bound.bound, weight=float(weight), slack=float(bound.bound - weight))
-    reference = read_linear(_rank_one_scores(point_of(REFERENCE)), point_of(REFERENCE))
+    point = point_of(REFERENCE)
+    ratio = -(point.c**2) / (point.row_sums[1] * point.r)
+    reference = read_linear(BlockScores.diagonal_plus_ones(point, Fraction(1), ratio), point)
     is_as_stated = reference.own[1] == Fraction(4, 5) and abs(float(reference.margin) - 0.95994) < 1e-5
     points.add(REFERENCE, is_as_stated, weight=float(reference.own[1]), margin=float(reference.margin))
     return points.conclude(
@@ -138,11 +129,6 @@ def weights_rank_one() -> Finding:
         f"{reference.outcome.distinguish:.6f}",
         f"the least distance to the bound, where it is not attained, is {min(x for x in points.slack if x):.2g}",
     )
-
-
-def _rank_one_scores(point: SpikePoint) -> BlockScores:
-    ratio = -(point.c**2) / (point.row_sums[1] * point.r)
-    return BlockScores.diagonal_plus_ones(point, Fraction(1), ratio)
 
 
 @claim("weights-with-n", "3.12", "ours")
@@ -211,26 +197,22 @@ def weights_without_n() -> Finding:
     points, chance = Points(), random.Random(SEED)
     for kind in (*["random"] * 12, "alone"):
         scores = _robust_scores(chance, point_of(REFERENCE), kind == "alone")
-        readings = []
-        for n in (10**3, 10**6, 10**9):
-            point = point_of({**BASE, "n": n})
-            readings.append((n, point, read_linear(scores, point)))
-        scaled = [n * float(reading.largest[1]) for n, _, reading in readings]
-        _, point, last = readings[-1]
+        points_of_n = [point_of({**BASE, "n": n}) for n in (10**3, 10**6, 10**9)]
+        readings = [read_linear(scores, point) for point in points_of_n]
+        scaled = [point.n * float(x.largest[1]) for point, x in zip(points_of_n, readings, strict=True)]
+        point, last = points_of_n[-1], readings[-1]
         if kind == "alone":
-            limit = (7 / 8) ** point.m
-            holds = set(last.largest) == {Fraction(1)} and last.outcome.distinguish <= limit
+            holds = set(last.largest) == {Fraction(1)} and last.outcome.distinguish <= (7 / 8) ** point.m
         else:
             holds = last.largest[1] < 1 and scaled[-1] <= 1.01 * max(scaled[1], scaled[0])
-        holds = holds and all(reading.least_score >= 0 for _, _, reading in readings)
+        holds = holds and all(reading.least_score >= 0 for reading in readings)
         points.add({**BASE, "weights": kind}, holds, n_f=scaled[-1], distinguish=last.outcome.distinguish)
     for n, d, m in ((10**6, 102, 12), (10**18, 102, 12), (10**30, 102, 12), (10**9, 1002, 17)):
         point = point_of({**BASE, "n": n - n % (d - 2), "d": d, "m": m})
-        reading = read_linear(robust_weights(point, ETA, Fraction(3, 10) * (d - 2)), point)
-        beyond = replace(point, a=(point.a[0], point.a[1] * (1 + ETA)))
-        least = read_linear(robust_weights(point, ETA, Fraction(3, 10) * (d - 2)), beyond).least_score
-        required = 0.99 if m == 17 else 0.9
-        holds = reading.outcome.distinguish >= required and min(reading.least_score, least) >= 0
+        scores = robust_weights(point, ETA, Fraction(3, 10) * (d - 2))
+        reading, beyond = read_linear(scores, point), replace(point, a=(point.a[0], point.a[1] * (1 + ETA)))
+        least = read_linear(scores, beyond).least_score
+        holds = reading.outcome.distinguish >= (0.99 if m == 17 else 0.9) and min(reading.least_score, least) >= 0
         place = {**BASE, "n": point.n, "d": d, "m": m, "weights": "block"}
         points.add(place, holds, robust=reading.outcome.distinguish, margin=float(reading.margin))
     return points.conclude(
@@ -323,10 +305,8 @@ def weights_times_a_number() -> Finding:
     one = read_linear(BlockScores.diagonal_plus_ones(point, Fraction(0), Fraction(1)), point)
     for scale in (Fraction(1, 7), Fraction(300)):
         other = read_linear(BlockScores.diagonal_plus_ones(point, Fraction(0), scale), point)
-        same = (one.own, one.margin, one.outcome.p0, one.outcome.p1) == (
-            *(other.own, other.margin),
-            *(other.outcome.p0, other.outcome.p1),
-        )
+        same = (one.own, one.margin, one.outcome.p0) == (other.own, other.margin, other.outcome.p0)
+        same = same and one.outcome.p1 == other.outcome.p1
         points.add({**REFERENCE, "g": scale}, same, distinguish=other.outcome.distinguish)
     for text, separates in SCALES.items():
         mechanism = f"softmax:temperature={1 / Fraction(text)}"

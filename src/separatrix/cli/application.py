@@ -2,83 +2,60 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any
 
-import typer
+from typer import Abort, BadParameter, Context, Exit, Option, Typer, echo
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from separatrix.cli import (
-    assess,
-    boundary,
-    cards,
-    check,
-    choose,
-    claim,
-    data,
-    explore,
-    learn,
-    lists,
-    maps,
-    prove,
-    readers,
-    report,
-    reproduce,
-    results,
-    scaling,
-    schema,
-    search,
-    store,
-    streams,
-    sweep,
-    verdict,
-    weights,
-    worker,
-)
+from separatrix.cli import streams
 from separatrix.core.errors import UsageError
 
-GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
+GROUPS: Mapping[str, Mapping[str, str]] = {
     "Understand": {
-        verdict.verdict: "Probability that a mechanism tells D0 from D1, at one point.",
-        prove.prove: "Prove a verdict for every n, or find the n at which it fails.",
-        readers.readers: "Best threshold, best linear reader, best possible reader.",
-        weights.weights: "Whether other weights would save linear attention, and the price.",
-        check.check: "Verify a certificate independently.",
-        reproduce.reproduce: "Reproduce the paper: ledger of claims, figures, one report.",
-        claim.claim: "Check one claim of the ledger and show the computed values.",
-        explore.explore: "Open the explorer, a web app on this machine.",
-        lists.list_: "List mechanisms, constructions, claims, tasks and others.",
+        "verdict": "Probability that a mechanism tells D0 from D1, at one point.",
+        "prove": "Prove a verdict for every n, or find the n at which it fails.",
+        "readers": "Best threshold, best linear reader, best possible reader.",
+        "weights": "Whether other weights would save linear attention, and the price.",
+        "check": "Verify a certificate independently.",
+        "reproduce": "Reproduce the paper: ledger of claims, figures, one report.",
+        "claim": "Check one claim of the ledger and show the computed values.",
+        "explore": "Open the explorer, a web app on this machine.",
+        "list": "List mechanisms, constructions, claims, tasks and others.",
     },
     "Compare": {
-        maps.map_: "Map a quantity over two parameters.",
-        boundary.boundary: "Where a mechanism begins or ceases to distinguish.",
-        scaling.scaling: "Scaling law of a quantity: its exponent, if it is a power law.",
-        choose.choose: "Which mechanisms answer which question, at which cost.",
-        cards.atlas: "Every mechanism on every construction.",
-        search.search: "Find inputs that X distinguishes and Y does not.",
+        "map": "Map a quantity over two parameters.",
+        "boundary": "Where a mechanism begins or ceases to distinguish.",
+        "scaling": "Scaling law of a quantity: its exponent, if it is a power law.",
+        "choose": "Which mechanisms answer which question, at which cost.",
+        "atlas": "Every mechanism on every construction.",
+        "search": "Find inputs that X distinguishes and Y does not.",
     },
     "Measure": {
-        assess.assess: "Report card of a mechanism: contract, verdicts, likeness, cost.",
-        cards.bench: "Time, memory and operations on this machine.",
+        "assess": "Report card of a mechanism: contract, verdicts, likeness, cost.",
+        "bench": "Time, memory and operations on this machine.",
     },
     "Train": {
-        learn.learn: "Train on a task and compare with proved bounds.",
+        "learn": "Train on a task and compare with proved bounds.",
         "data": "Real data sets: list and fetch them.",
     },
     "Store": {
-        sweep.sweep: "Compute the cells of a plan, and store them.",
-        worker.worker: "Compute cells for `sweep --scheduler` on another machine.",
-        results.results: "Query stored cells, and export them.",
-        report.report: "A page about a sweep: curves, maps, mechanisms.",
-        report.compare: "Differences between two sweeps.",
+        "sweep": "Compute the cells of a plan, and store them.",
+        "worker": "Compute cells for `sweep --scheduler` on another machine.",
+        "results": "Query stored cells, and export them.",
+        "report": "A page about a sweep: curves, maps, mechanisms.",
+        "compare": "Differences between two sweeps.",
         "store": "Check, back up, repair or copy a store.",
-        schema.schema: "JSON Schema of the output of --json.",
+        "schema": "JSON Schema of the output of --json.",
     },
 }
-"""Commands by purpose, each with its line in `separatrix --help`; strings name groups of commands."""
+"""Commands by purpose, each with its line in `separatrix --help`."""
+MODULES = {"atlas": "cards", "bench": "cards", "compare": "report", "list": "lists", "map": "maps"}
+"""The modules of commands that are not named like their module."""
 
 
 class GroupedCommands(TyperGroup):
@@ -88,14 +65,10 @@ class GroupedCommands(TyperGroup):
         """Write one section per heading."""
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl([(_name(command), line) for command, line in commands.items()])
+                formatter.write_dl(list(commands.items()))
 
 
-def _name(command: Callable[..., None] | str) -> str:
-    return command if isinstance(command, str) else command.__name__.strip("_")
-
-
-app = typer.Typer(
+app = Typer(
     name="separatrix",
     cls=GroupedCommands,
     help="What an attention mechanism can and cannot tell apart, with exact probabilities.",
@@ -103,31 +76,33 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in itertools.chain.from_iterable(GROUPS.values()):
-    if not isinstance(command, str):
-        extra = {"allow_extra_args": command is cards.atlas}
-        app.command(_name(command), context_settings=extra)(command)
-app.add_typer(store.commands, name="store")
-app.add_typer(data.commands, name="data")
+for name in chain.from_iterable(GROUPS.values()):
+    module = import_module(f"separatrix.cli.{MODULES.get(name, name)}")
+    if hasattr(module, "commands"):
+        app.add_typer(module.commands, name=name)
+    else:
+        # The functions `list_` and `map_` have an underscore, so as not to hide those of Python.
+        function = getattr(module, f"{name}_", None) or getattr(module, name)
+        app.command(name, context_settings={"allow_extra_args": name == "atlas"})(function)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    context: typer.Context,
-    show: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
+    context: Context,
+    show: Annotated[bool, Option("--version", is_eager=True, help="Print the version and stop.")] = False,
 ) -> None:
     """What an attention mechanism can and cannot tell apart."""
     if show:
         from separatrix import __version__
 
-        typer.echo(__version__)
-        raise typer.Exit
+        echo(__version__)
+        raise Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
+        echo(context.get_help())
+        raise Exit(2)
 
 
-CLICK_ERROR: Any = typer.BadParameter.__bases__[0]
+CLICK_ERROR: Any = BadParameter.__bases__[0]
 """Base class of typer's errors about wrong input; its module differs between releases."""
 
 
@@ -144,9 +119,9 @@ def run(words: Sequence[str]) -> int:
     try:
         with command.make_context("separatrix", list(words)) as context:
             command.invoke(context)
-    except typer.Exit as exit_:
+    except Exit as exit_:
         return exit_.exit_code
-    except typer.Abort:
+    except Abort:
         raise KeyboardInterrupt from None
     except CLICK_ERROR as error:
         raise UsageError(error.format_message()) from None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from separatrix.cli import supervisor
 from separatrix.cli.cards import print_costs
@@ -30,25 +30,25 @@ CHECK_SECONDS, STEP_SECONDS = 120, 600
 
 
 def assess(
-    mechanism: Annotated[str, typer.Argument(help="A name, or module:attribute of your own.")],
-    against: Annotated[str, typer.Option(help="Comma-separated mechanisms to compare with.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Run only the contract, in seconds.")] = False,
-    width: Annotated[int | None, typer.Option(help="Head width that your own mechanism requires.", min=1)] = None,
-    heads: Annotated[int | None, typer.Option(help="Number of heads that your own mechanism requires.", min=1)] = None,
+    mechanism: Annotated[str, Argument(help="A name, or module:attribute of your own.")],
+    against: Annotated[str, Option(help="Comma-separated mechanisms to compare with.")] = "",
+    quick: Annotated[bool, Option("--quick", help="Run only the contract, in seconds.")] = False,
+    width: Annotated[int | None, Option(help="Head width that your own mechanism requires.", min=1)] = None,
+    heads: Annotated[int | None, Option(help="Number of heads that your own mechanism requires.", min=1)] = None,
     scale: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Multiply the queries of your own mechanism by this number, or by sqrt or width, which undo "
             "a hidden 1/sqrt(width) or 1/width."
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed for the initial weights of your own class.", show_default="0")
+        int | None, Option(help="Seed for the initial weights of your own class.", show_default="0")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
+    out: Annotated[Path | None, Option(help="Write the card as a page: card.html.")] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="SECONDS",
             min=1,
             help="Stop when one check, construction or measurement takes longer.",
@@ -76,39 +76,14 @@ def assess(
       separatrix assess mine.py:attend --quick
       separatrix assess mine.py:Attention:dim=64 --against softmax,linear
     """
-    steps = "contract, constructions, similar mechanisms, cost; about a minute each"
-    with announced("assess", "the contract, about 10 s" if quick else steps, as_json):
-        options = {"width": width, "heads": heads, "scale": scale, "seed": seed}
-        card, interrupt = _assess(mechanism, against, quick, options, out, as_json, timeout)
-    show(card, as_json, lambda: _print_results(console(), card))
-    if interrupt is not None:
-        raise interrupt
-    raise typer.Exit(0 if card.holds else 1)
-
-
-def _assess(
-    name: str,
-    against: str,
-    quick: bool,
-    options: Mapping[str, Any],
-    out: Path | None,
-    as_json: bool,
-    timeout: float | None,
-) -> tuple[Card, KeyboardInterrupt | None]:
-    """Return the card, written to `out`, and the interrupt that ended it; print the contract at once."""
     from separatrix.analysis.cards.assessment import assess as compute
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.pages.card import SUFFIXES
 
-    if out is not None:
-        require_writable(out, SUFFIXES)
-    # The import runs the user's code, so it gets a time limit like a check.
-    supervisor.report(step=f"{name}: import", seconds=timeout or CHECK_SECONDS)
-    mechanism = mechanism_from(name, **options)
-    comparisons = [mechanism_from(word) for word in split_mechanisms(against)]
     updates: list[Card] = []
+    interrupt = None
 
     def on_update(card: Card) -> None:
         updates.append(card)
@@ -122,23 +97,32 @@ def _assess(
         # Prepared in advance: a process that dies cannot write its card, but its parent can.
         supervisor.report(if_dead=_prepare(card_for(supervisor.CAUSE), as_json, bool(updates), out))
 
-    interrupt = None
-    try:
-        with working(as_json) as say:
+    steps = "contract, constructions, similar mechanisms, cost; about a minute each"
+    with announced("assess", "the contract, about 10 s" if quick else steps, as_json):
+        if out is not None:
+            require_writable(out, SUFFIXES)
+        # The import runs the user's code, so it gets a time limit like a check.
+        supervisor.report(step=f"{mechanism}: import", seconds=timeout or CHECK_SECONDS)
+        subject = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
+        comparisons = [mechanism_from(name) for name in split_mechanisms(against)]
+        try:
+            with working(as_json) as say:
 
-            def tell(step: str) -> None:
-                limit = STEP_SECONDS if updates else CHECK_SECONDS
-                supervisor.report(step=step, seconds=timeout or limit)
-                say(step)
+                def tell(step: str) -> None:
+                    supervisor.report(step=step, seconds=timeout or (STEP_SECONDS if updates else CHECK_SECONDS))
+                    say(step)
 
-            card = compute(mechanism, comparisons, tell, quick=quick, on_update=on_update, on_crash=on_crash)
-    except KeyboardInterrupt as error:
-        if not updates:  # nothing is known yet that could be shown
-            raise
-        card, interrupt = updates[-1], error
-    if out is not None:
-        card.save(out)
-    return card, interrupt
+                card = compute(subject, comparisons, tell, quick=quick, on_update=on_update, on_crash=on_crash)
+        except KeyboardInterrupt as error:
+            if not updates:  # nothing is known yet that could be shown
+                raise
+            card, interrupt = updates[-1], error
+        if out is not None:
+            card.save(out)
+    show(card, as_json, lambda: _print_results(console(), card))
+    if interrupt is not None:
+        raise interrupt
+    raise Exit(0 if card.holds else 1)
 
 
 def _prepare(card: Card, as_json: bool, has_printed_contract: bool, out: Path | None) -> dict[str, str]:

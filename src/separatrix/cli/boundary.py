@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, counting
@@ -22,14 +22,12 @@ def boundary(
     construction: options.ConstructionName,
     mechanism: options.MechanismName,
     words: options.AxisWords = None,
-    at: Annotated[str, typer.Option(help="Level of P(tells apart).")] = "0.5",
-    over: Annotated[
-        str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
-    ] = None,
+    at: Annotated[str, Option(help="Level of P(tells apart).")] = "0.5",
+    over: Annotated[str | None, Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")] = None,
     engine: options.EngineName = "auto",
-    scan: Annotated[int | None, typer.Option(help="Number of values that are read first.")] = None,
-    tolerance: Annotated[str | None, typer.Option(help="Width of each interval, relative to its ends.")] = None,
-    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
+    scan: Annotated[int | None, Option(help="Number of values that are read first.")] = None,
+    tolerance: Annotated[str | None, Option(help="Width of each interval, relative to its ends.")] = None,
+    certificate: Annotated[Path | None, Option(help="Write a certificate of both ends here.")] = None,
     draws: options.DrawsOption = 400,
     seed: options.SeedOption = 0,
     confidence: options.ConfidenceOption = 0.95,
@@ -82,8 +80,8 @@ def boundary(
             write_certificate(certificate, certify_boundary(result))
     if isinstance(result, Boundary):
         show(result, as_json, lambda: _print_boundary(result, certificate))
-        return
-    show(result, as_json, lambda: _print_curve(result), out)
+    else:
+        show(result, as_json, lambda: _print_curve(result), out)
 
 
 def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
@@ -134,6 +132,5 @@ def _print_curve(curve: BoundaryCurve) -> None:
     from separatrix.pages.maps import curve as curves
 
     print_lines([curves.title(curve)])
-    rows = map(escape_all, curves.rows(curve))
-    console().print(new_table(*escape_all(curves.columns(curve)), rows=rows, gap=1))
+    console().print(new_table(*escape_all(curves.columns(curve)), rows=map(escape_all, curves.rows(curve)), gap=1))
     print_lines(curves.sentences(curve))

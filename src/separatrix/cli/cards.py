@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, counting, working
@@ -22,15 +22,15 @@ MAX_NAME_WIDTH = 22
 
 
 def atlas(
-    context: typer.Context,
+    context: Context,
     mechanisms: Annotated[
-        str | None, typer.Option(help="Comma-separated names (default: all).", autocompletion=completion.mechanisms)
+        str | None, Option(help="Comma-separated names (default: all).", autocompletion=completion.mechanisms)
     ] = None,
-    constructions: Annotated[str | None, typer.Option(help="Comma-separated names (default: all).")] = None,
-    family: Annotated[str | None, typer.Option(help="Only mechanisms of these families: recurrent,sparse.")] = None,
+    constructions: Annotated[str | None, Option(help="Comma-separated names (default: all).")] = None,
+    family: Annotated[str | None, Option(help="Only mechanisms of these families: recurrent,sparse.")] = None,
     sort: Annotated[
         str,
-        typer.Option(
+        Option(
             help="family, name, seen (most constructions distinguished first), or a construction (highest P first)."
         ),
     ] = "family",
@@ -87,8 +87,7 @@ def _print_atlas(atlas: Atlas) -> None:
             name = row.mechanism.spelled
             name = name if len(name) <= width else f"{name[: width - 1]}…"
             out.print(f"{escape(name):>{width}}{letters}", soft_wrap=True)
-    titles = enumerate(atlas.titles.items(), 1)
-    print_lines((f"{number:2d} {name}: {title}" for number, (name, title) in titles), "dim")
+    print_lines((f"{number:2d} {name}: {title}" for number, (name, title) in enumerate(atlas.titles.items(), 1)), "dim")
     words = (f"[{COLOURS[word]}]{letter}[/] {verdict_name(word)}: {MEANINGS[word]}" for word, letter in LETTERS.items())
     out.print("; ".join(words))
     print_lines(f"{letter} {meaning}" for letter, meaning in rescue_legend(atlas).items())
@@ -96,7 +95,7 @@ def _print_atlas(atlas: Atlas) -> None:
 
 
 def bench(
-    mechanisms: Annotated[list[str] | None, typer.Argument(help="Names (default: all).")] = None,
+    mechanisms: Annotated[list[str] | None, Argument(help="Names (default: all).")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Cost on this machine: time, memory, operations.
@@ -120,12 +119,11 @@ def print_costs(out: Console, costs: Sequence[CostCurve | Disagreement], softmax
     from separatrix.analysis.costs.curves import CostCurve, Disagreement
     from separatrix.mechanisms.decoding import STATE
 
-    titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
-    table, curves = new_table(*titles), [x for x in costs if isinstance(x, CostCurve)]
+    table = new_table("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
+    curves = [cost for cost in costs if isinstance(cost, CostCurve)]
     for curve in curves:
         start = curve.crossover(softmax) if isinstance(softmax, CostCurve) else None
         for cost in curve.costs[-2:]:  # two lengths show the growth; JSON has all
-            is_last = cost.length == curve.lengths[-1]
             table.add_row(
                 escape(curve.mechanism),
                 f"{cost.length:,}",
@@ -133,14 +131,13 @@ def print_costs(out: Console, costs: Sequence[CostCurve | Disagreement], softmax
                 f"{cost.peak_bytes / 2**20:.3g}",
                 f"{cost.flops / 1e9:.3g}",
                 f"{cost.state_bytes / 2**10:,.5g}{'' if curve.state_is == STATE else '*'}",
-                "" if not is_last else "–" if start is None else f"from {start:,}",
+                "" if cost.length < curve.lengths[-1] else "–" if start is None else f"from {start:,}",
             )
     if curves:
         out.print(table)
         has_cache = any(curve.state_is != STATE for curve in curves)
         note = "; * a cache of keys and values, otherwise a state" if has_cache else ""
-        text = f"One head, one causal pass over n tokens. KiB kept to decode the next token{note}."
-        out.print(text, style="dim", markup=False)
+        print_lines([f"One head, one causal pass over n tokens. KiB kept to decode the next token{note}."], "dim")
     for failure in costs:
         if isinstance(failure, Disagreement):
             out.print(f"[red]{escape(failure.mechanism)} gets no numbers[/]: {escape(failure.disagreement)}")

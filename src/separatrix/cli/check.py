@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit
 
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced
@@ -21,8 +21,7 @@ MAX_COQ_BYTES = 1 << 25
 
 def check(
     file: Annotated[
-        Path,
-        typer.Argument(help="A certificate written with --certificate, or a Coq file (.v) written by prove --coq."),
+        Path, Argument(help="A certificate written with --certificate, or a Coq file (.v) written by prove --coq.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -44,7 +43,7 @@ def check(
         print_json({"file": str(file), **{name: getattr(report, name) for name in fields}})
     else:
         _view(report, file)
-    raise typer.Exit(0 if report.holds else 1)
+    raise Exit(0 if report.holds else 1)
 
 
 def check_development(file: Path) -> Report:
@@ -101,9 +100,8 @@ def _view(report: Report, file: Path) -> None:
     for line in report.failed:
         out.print(f"[red]fails[/]  {escape(line)}")
     word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
-    kind = "proof" if file.suffix == ".v" else "certificate"
-    counts = f"{report.verified} statements verified, {len(report.failed)} failed"
+    kind, counts = "certificate", f"{report.verified} statements verified, {len(report.failed)} failed"
     if file.suffix == ".v":
-        counts = "verified by Coq" if report.holds else "not verified by Coq"
+        kind, counts = "proof", "verified by Coq" if report.holds else "not verified by Coq"
     out.print(f"{escape(str(file))}: {kind} {word} ({counts})")
     print_lines(report.statement)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, new_table, print_lines
+from separatrix.cli.terminal import COLOURS, console, escape, new_table, print_lines
+from separatrix.core.grouping import group_pairs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,18 +50,15 @@ def print_choice(choice: Choice) -> None:
     _print_elsewhere(out, choice, rows)
     print_lines(choice.contradictions, "bold red")
     remedy = choice.describe_remedy([*choice.asked_at])
-    rows_without_results = [row for row in fits if not row.has_results]
-    _print_group(
-        out, f"{_fit(rows_without_results)}, but no result is known at this length{remedy}", rows_without_results
-    )
-    open_groups = group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN))
-    for names, group in open_groups.items():
+    without_results = [row for row in fits if not row.has_results]
+    _print_group(out, f"{_fit(without_results)}, but no result is known at this length{remedy}", without_results)
+    for names, group in group_pairs((row.not_known, row) for row in choice.with_status(ChoiceStatus.OPEN)).items():
         remedy = choice.describe_remedy(names)
         verb = "is" if len(names) == 1 else "are"
         _print_group(out, f"{_fit(group)}, but {join_names(names)} {verb} unknown{remedy}", group)
         _print_scores(out, names, group)
-    excluded_groups = group_pairs((row.excluded_by, row) for row in choice.with_status(ChoiceStatus.EXCLUDED))
-    for reasons, group in excluded_groups.items():
+    excluded_rows = choice.with_status(ChoiceStatus.EXCLUDED)
+    for reasons, group in group_pairs((row.excluded_by, row) for row in excluded_rows).items():
         _print_group(out, f"excluded: {'; '.join(reasons)}", group, sizes=False)
     _print_legend(choice)
 
@@ -86,18 +84,15 @@ def _print_elsewhere(out: Console, choice: Choice, rows: list[ChoiceRow]) -> Non
     out.print("only at other lengths, which do not count here:", markup=False)
     table = new_table("", *names)
     for row in rows:
-        texts = []
-        for cell in (row.sees[name] for name in names):
-            other = cell.elsewhere
-            texts.append(_letter(cell) if other is None else f"{_letter(other)} n={other.n:,}")
+        cells = [(row.sees[name], row.sees[name].elsewhere) for name in names]
+        texts = (_letter(cell) if other is None else f"{_letter(other)} n={other.n:,}" for cell, other in cells)
         table.add_row(escape(row.mechanism), *texts)
     out.print(table)
 
 
 def _columns(choice: Choice) -> dict[str, str]:
     """Return the letter of every column of the table, and its construction or task."""
-    names = (name for name in choice.asked_at if name not in choice.elsewhere)
-    return dict(zip(ascii_lowercase, names, strict=False))
+    return dict(zip(ascii_lowercase, (name for name in choice.asked_at if name not in choice.elsewhere), strict=False))
 
 
 def _fit(rows: list[ChoiceRow]) -> str:
@@ -119,12 +114,8 @@ def _print_group(out: Console, text: str, rows: list[ChoiceRow], sizes: bool = T
 def _print_scores(out: Console, names: Iterable[str], rows: list[ChoiceRow]) -> None:
     """Print the scores of hand-written weights on tasks that do not reach the goal."""
     for name in names:
-        scores = [
-            f"{row.mechanism} {row.sees[name].score:.4f} of {row.sees[name].best_score:.4f}"
-            for row in rows
-            if row.sees[name].score is not None
-        ]
-        if scores:
+        cells = [(row.mechanism, row.sees[name]) for row in rows if row.sees[name].score is not None]
+        if scores := [f"{mechanism} {cell.score:.4f} of {cell.best_score:.4f}" for mechanism, cell in cells]:
             _print_indented(out, f"{name}, hand-written weights against the best rule: {', '.join(scores)}")
 
 
@@ -146,8 +137,7 @@ def _print_legend(choice: Choice) -> None:
     signs = "; ".join(f"{CHOICE_LETTERS[word]} {text}" for word, text in texts if word in words)
     command = f"One cell: {cells[0].command}; --json and --out page.html have all."
     notes = (_describe_counting(choice), _describe_not_causal(choice), choice.length_remark, choice.left_out)
-    lines = (columns, f"{signs}; small letters are sampled", *notes, choice.scope, command)
-    print_lines(lines, "dim")
+    print_lines((columns, f"{signs}; small letters are sampled", *notes, choice.scope, command), "dim")
 
 
 def _describe_counting(choice: Choice) -> str:
@@ -162,9 +152,8 @@ def _describe_not_causal(choice: Choice) -> str:
     from separatrix.analysis.choose.choice import NO_CAUSAL_FORM
 
     names = [row.mechanism for row in choice.mechanisms if row.note == NO_CAUSAL_FORM]
-    remark = "has no causal form: it cannot decode, and its operations are not causal."
-    if len(names) > 1:
-        remark = "have no causal form: they cannot decode, and their operations are not causal."
+    verb, subject, owner = ("has", "it", "its") if len(names) == 1 else ("have", "they", "their")
+    remark = f"{verb} no causal form: {subject} cannot decode, and {owner} operations are not causal."
     return f"{', '.join(names)} {remark}" if names else ""
 
 

@@ -6,7 +6,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, counting
@@ -16,23 +16,21 @@ from separatrix.cli.terminal import show
 def choose(
     words: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="NAME=VALUE...",
             help="n, dtype=bfloat16, memory=2GiB, and the sizes of the model: layers=12 heads=12 kv_heads=12 width=64.",
         ),
     ] = None,
-    must: Annotated[
-        str, typer.Option(help="Comma-separated constructions and tasks that must be seen: spike,needle.")
-    ] = "",
+    must: Annotated[str, Option(help="Comma-separated constructions and tasks that must be seen: spike,needle.")] = "",
     mechanisms: Annotated[
         str | None,
-        typer.Option(help="Comma-separated names (default: one of each class).", autocompletion=completion.mechanisms),
+        Option(help="Comma-separated names (default: one of each class).", autocompletion=completion.mechanisms),
     ] = None,
     literal: Annotated[
-        bool, typer.Option("--literal", help="Also compute cells that need every token: minutes per mechanism.")
+        bool, Option("--literal", help="Also compute cells that need every token: minutes per mechanism.")
     ] = False,
-    store: Annotated[str | None, typer.Option(help="Store with training runs, for tasks.", metavar="URL")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write .html, .json, .csv, .parquet, .png, .svg or .pdf.")] = None,
+    store: Annotated[str | None, Option(help="Store with training runs, for tasks.", metavar="URL")] = None,
+    out: Annotated[Path | None, Option(help="Write .html, .json, .csv, .parquet, .png, .svg or .pdf.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which mechanisms still see what, at which cost.

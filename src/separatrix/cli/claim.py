@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import working
-from separatrix.cli.terminal import console, escape, escape_all, group_pairs, new_table, print_lines, show
+from separatrix.cli.terminal import console, escape, escape_all, new_table, print_lines, show
+from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers.spelling import for_people, powers_for_people
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MAX_POINTS = 12
 def claim(
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Name of the claim in the ledger, for example theorem (see `list claims`).",
             autocompletion=completion.claims,
         ),
@@ -51,7 +52,7 @@ def claim(
         tell(f"{statement.name}: {statement.statement[:60]}")
         entry = check_claim(statement)
     show(entry, as_json, lambda: _print_entry(entry))
-    raise typer.Exit(1 if entry.finding.status is ClaimStatus.FAILS else 0)
+    raise Exit(1 if entry.finding.status is ClaimStatus.FAILS else 0)
 
 
 def print_ledger(ledger: Ledger, out: Console) -> None:
@@ -67,8 +68,7 @@ def print_ledger(ledger: Ledger, out: Console) -> None:
         table.add_row(escape(entry.claim.name), tag, f"[{style}]{word}[/]", slack)
     out.print(table)
     out.print(ledger.summary, style=STYLES["holds" if ledger.holds else "fails"][0])
-    tags = "[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"
-    out.print(tags, style="dim", markup=False)
+    print_lines(["[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"], "dim")
 
 
 def _print_entry(entry: Entry) -> None:
@@ -82,11 +82,9 @@ def _print_entry(entry: Entry) -> None:
     out.print(f"[{STYLES[status][0]}]{status}[/]{condition}")
     holding = sum(point.holds for point in finding.points)
     evidence = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
-    slack = f"slack: {powers_for_people(finding.slack)}"
-    print_lines([powers_for_people(finding.summary), slack, evidence])
+    print_lines([powers_for_people(finding.summary), f"slack: {powers_for_people(finding.slack)}", evidence])
     # One table needs the same columns in every row, so points with other names get a table of their own.
-    groups = group_pairs(((*point.parameters, *point.measured), point) for point in finding.points)
-    for points in groups.values():
+    for points in group_pairs(((*point.parameters, *point.measured), point) for point in finding.points).values():
         _print_points(out, sorted(points, key=lambda point: point.holds))
 
 
@@ -112,8 +110,6 @@ def _print_points(out: Console, points: Sequence[Point]) -> None:
 
 def _measurements(point: Point) -> dict[str, str]:
     """Return the measurements with readable names and numbers."""
-    names = {name: name.replace("_", " ").replace("distinguish", "P(tells apart)") for name in point.measured}
-    return {
-        names[name]: for_people(value, 4) if isinstance(value, float) else str(value)
-        for name, value in point.measured.items()
-    }
+    values = point.measured.items()
+    texts = {name: for_people(value, 4) if isinstance(value, float) else str(value) for name, value in values}
+    return {name.replace("_", " ").replace("distinguish", "P(tells apart)"): text for name, text in texts.items()}

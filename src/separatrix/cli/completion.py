@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-import typer
+from typer import Context
 
 
 def _names_in(module: str, *collections: str, read_names: Callable[[Any], Iterable[str]] = list) -> Any:
@@ -61,7 +61,7 @@ def lists(incomplete: str) -> list[str]:
     return [name for name in (*LISTS, "sweeps") if name.startswith(incomplete)]
 
 
-def list_entries(context: typer.Context, incomplete: str) -> list[str]:
+def list_entries(context: Context, incomplete: str) -> list[str]:
     """Complete an entry of the category that `list` was given."""
     names = LISTS.get(str(context.params.get("kind")))
     return [] if names is None else names(incomplete)

@@ -6,25 +6,27 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Context, Exit, Option, Typer
 
+from separatrix.cli import terminal
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import counting
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json
 
 if TYPE_CHECKING:
     from separatrix.training.data import DataSetState
+    from separatrix.training.data._base import DataFloors
 
-commands = typer.Typer(help="Real data sets: which are on this machine, and where to get them.")
-NameArgument = Annotated[str, typer.Argument(help="A data set, for example mnist.")]
+commands = Typer(help="Real data sets: which are on this machine, and where to get them.")
+NameArgument = Annotated[str, Argument(help="A data set, for example mnist.")]
 FolderOption = Annotated[
-    Path | None, typer.Option(help="Folder of the data sets (default: SEPARATRIX_DATA, or a folder in your cache).")
+    Path | None, Option(help="Folder of the data sets (default: SEPARATRIX_DATA, or a folder in your cache).")
 ]
 STATE_STYLES = {"found": "green", "unverified": "yellow", "corrupt": "red", "missing": "dim"}
 
 
 @commands.callback(invoke_without_command=True)
-def data(context: typer.Context, folder: FolderOption = None, as_json: AsJson = False) -> None:
+def data(context: Context, folder: FolderOption = None, as_json: AsJson = False) -> None:
     """List the real data sets in a folder; all files are read and their checksums verified.
 
     Exit code 1: a file is corrupt. Nothing is fetched.
@@ -42,7 +44,7 @@ def data(context: typer.Context, folder: FolderOption = None, as_json: AsJson = 
     else:
         _print_list(location, states)
     if any(state.state == "corrupt" for state in states):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @commands.command()
@@ -80,9 +82,10 @@ def floors(name: NameArgument, folder: FolderOption = None, as_json: AsJson = Fa
     from separatrix.training.data import data_folder, dataset_named
 
     document = dataset_named(name).measure_floors(data_folder(folder))
-    if as_json:
-        print_json(document.as_json())
-        return
+    terminal.show(document, as_json, lambda: _print_floors(document))
+
+
+def _print_floors(document: DataFloors) -> None:
     out, table = console(), new_table()
     sizes = ", ".join(f"{split} {size:,}" for split, size in document.splits.items())
     out.print(f"[bold]{document.name}[/]: {sizes}")
@@ -107,12 +110,10 @@ def fetch(name: NameArgument, folder: FolderOption = None, as_json: AsJson = Fal
     dataset, location = dataset_named(name), data_folder(folder, new=True)
     with counting(as_json or not sys.stderr.isatty()) as progress:
         document = fetch_data(dataset, location, progress)
-    if as_json:
-        print_json(document.as_json())
-        return
     status = "fetched and verified" if document.fetched else "is already there"
     path = next(file.path.parent for file in document.files if file.path is not None)
-    console().print(f"{name} {status}: {_megabytes(document.size)} in {plain(str(path))}", soft_wrap=True)
+    text = f"{name} {status}: {_megabytes(document.size)} in {plain(str(path))}"
+    terminal.show(document, as_json, lambda: console().print(text, soft_wrap=True))
 
 
 def _print_list(folder: Path, states: list[DataSetState]) -> None:

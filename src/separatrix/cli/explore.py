@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Annotated
 
-import typer
+from typer import Option, echo
 
 from separatrix.cli.options import secret
 from separatrix.core.numbers.printable import visible
@@ -18,16 +18,16 @@ PORT = 8310
 def explore(
     store: Annotated[
         Secret | None,
-        typer.Option("--store", parser=secret, metavar="URL", help="Show the sweeps of this store, as they grow."),
+        Option("--store", parser=secret, metavar="URL", help="Show the sweeps of this store, as they grow."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 for any free port.")] = PORT,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")] = True,
+    port: Annotated[int, Option(help="Port on this machine; 0 for any free port.")] = PORT,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in your browser.")] = True,
     mechanism: Annotated[
-        list[str] | None, typer.Option(help="Add your mechanism, mine:attend or mine.py:attend; may be repeated.")
+        list[str] | None, Option(help="Add your mechanism, mine:attend or mine.py:attend; may be repeated.")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     allow_others: Annotated[
-        bool, typer.Option("--allow-others", help="With --host: let other machines see the page.")
+        bool, Option("--allow-others", help="With --host: let other machines see the page.")
     ] = False,
 ) -> None:
     """Open the explorer, a web app on this machine.
@@ -52,13 +52,13 @@ def explore(
     settings = Settings(store, tuple(mechanism or []))
 
     def announce(explorer: RunningExplorer) -> None:
-        typer.echo(f"The explorer is at {explorer.address}")
+        echo(f"The explorer is at {explorer.address}")
         if explorer.is_public:
-            typer.echo("Other machines can reach it.")
+            echo("Other machines can reach it.")
         if explorer.missing_store is not None:
             missing_store = visible(explorer.missing_store)
-            typer.echo(f"There is no store {missing_store} yet; the page shows it once there is one.")
-        typer.echo("Press Ctrl-C to end it.")
+            echo(f"There is no store {missing_store} yet; the page shows it once there is one.")
+        echo("Press Ctrl-C to end it.")
 
     try:
         serve(settings, host=host, port=port, allow_others=allow_others, browser=browser, announce=announce)

@@ -42,10 +42,8 @@ def _token_table(picture: Illustration, label: int, rows: Sequence[TokenRow]) ->
 
     lines = [[f"D{label} token", *(f" {heading} " for heading in headings(picture))]]
     for row in rows:
-        cells = [
-            " … " if math.isnan(value) else f"[{short_number(value)}]" if is_changed else f" {short_number(value)} "
-            for value, is_changed in zip(row.cells, row.changed, strict=True)
-        ]
+        texts = ["…" if math.isnan(value) else short_number(value) for value in row.cells]
+        cells = [f"[{text}]" if changed else f" {text} " for text, changed in zip(texts, row.changed, strict=True)]
         lines.append([row.tokens, *(cells or [" ⋮ " for _ in picture.columns])])
     return _align(lines, gap=0)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
 from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, spell_time
@@ -29,37 +29,34 @@ COLUMNS = ("mechanism", "proved", "witness", "tuned", "median", "rate")
 
 def learn(
     task: Annotated[
-        str | None, typer.Argument(help="The task, for example mqar (`list tasks`).", autocompletion=completion.tasks)
+        str | None, Argument(help="The task, for example mqar (`list tasks`).", autocompletion=completion.tasks)
     ] = None,
     mechanisms: Annotated[
-        str | None,
-        typer.Argument(help="Comma-separated mechanisms: softmax,elu.", autocompletion=completion.mechanisms),
+        str | None, Argument(help="Comma-separated mechanisms: softmax,elu.", autocompletion=completion.mechanisms)
     ] = None,
     words: options.Words = None,
-    seeds: Annotated[int, typer.Option(help="Training seeds of each mechanism.")] = 6,
-    pilots: Annotated[int, typer.Option(help="Seeds of the pilot runs that select a learning rate.")] = 1,
+    seeds: Annotated[int, Option(help="Training seeds of each mechanism.")] = 6,
+    pilots: Annotated[int, Option(help="Seeds of the pilot runs that select a learning rate.")] = 1,
     store: options.StoreUrl = options.HERE,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
     plan: Annotated[
-        str | None,
-        typer.Option(help="Run a plan with pilots: a TOML file, or a plan of separatrix such as benchmarks."),
+        str | None, Option(help="Run a plan with pilots: a TOML file, or a plan of separatrix such as benchmarks.")
     ] = None,
     allow: options.Allow = None,
     device: options.Device = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a page, for example evidence.html; the default report is always written.")
+        Path | None, Option(help="Write a page, for example evidence.html; the default report is always written.")
     ] = None,
     equal_state: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--equal-state",
             help="Also compare at equal state: at key widths where all carry as many bytes as the first.",
         ),
     ] = False,
     published: Annotated[
-        bool,
-        typer.Option("--published", help="Measure published numbers again (`list published`): all, or the named ones."),
+        bool, Option("--published", help="Measure published numbers again (`list published`): all, or the named ones.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -114,8 +111,7 @@ def learn(
         return
     if mechanisms is None or "=" in mechanisms.partition(":")[0]:
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
-    parameter_names = {*task_named(task).schema.model_fields, *Setting.model_fields}
-    parameters = read_words(words or [], parameter_names, option_names)
+    parameters = read_words(words or [], {*task_named(task).schema.model_fields, *Setting.model_fields}, option_names)
     from separatrix.analysis.evidence.protocol import learn as run
     from separatrix.analysis.evidence.protocol import read_experiment
 
@@ -129,7 +125,7 @@ def learn(
         page.write(f"What was learned: {result.label}", [result.as_part()], command, out, result.as_json())
     show(result, as_json, lambda: _view(result))
     if not any(row.runs for row in result.mechanisms):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _expect(experiment: Experiment, workers: int | None) -> str:
@@ -167,21 +163,18 @@ def _report(store: Any, out: Path, run_options: Mapping[str, Any], as_json: bool
 
 @contextmanager
 def run_progress(quiet: bool) -> Iterator[dict[str, Any]]:
-    """Show the progress of runs; yield the functions that experiments call with it, by argument name."""
-    with ending_early(), progress(quiet, "runs") as bar:
-        yield {"tell": bar.tell, "hear": bar.hear}
+    """Show the progress of runs; yield the functions that experiments call with it, by argument name.
 
-
-@contextmanager
-def ending_early() -> Iterator[None]:
-    """Report an interruption by the user, and exit with the code of an interrupted sweep."""
+    An interruption by the user is reported, and ends the command with the code of an interrupted sweep.
+    """
     from separatrix.analysis.evidence.runs import Stopped
 
     try:
-        yield
+        with progress(quiet, "runs") as bar:
+            yield {"tell": bar.tell, "hear": bar.hear}
     except Stopped as stopped:
         notify(str(stopped))
-        raise typer.Exit(exit_code()) from None
+        raise Exit(exit_code()) from None
 
 
 def notify_unless(quiet: bool) -> Callable[[str], None]:
@@ -198,9 +191,10 @@ def _view(result: TrainingResult) -> None:
     out.print(f"score: {result.task.metric.value}")
     out.print(f"ceiling {result.ceiling:.4f}  {escape(result.ceiling_by)}")
     out.print(f"floor   {result.floor:.4f}  {escape(result.floor_by)}")
-    rows = [dict(zip(HEAD, evidence_row(mechanism), strict=True)) for mechanism in result.mechanisms]
-    for evidence, numbers in zip(result.mechanisms, rows, strict=True):
-        numbers["median"] = format_median(evidence)
+    rows = [
+        {**dict(zip(HEAD, evidence_row(evidence), strict=True)), "median": format_median(evidence)}
+        for evidence in result.mechanisms
+    ]
     out.print(new_table(*COLUMNS, rows=(escape_all(numbers[name] for name in COLUMNS) for numbers in rows)))
     for evidence, numbers in zip(result.mechanisms, rows, strict=True):
         size = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"

@@ -45,14 +45,9 @@ def _view(result: TrainingReport, path: Path) -> None:
     table = new_table(*HEAD)
     for training in results:
         for mechanism in training.mechanisms:
-            cells = (
-                f"{training.task.spelling}, {training.setting.steps:,} steps",
-                mechanism.mechanism,
-                format_median(mechanism),
-                f"{training.floor:.4f}",
-                training.beside_floor[mechanism.mechanism].value,
-            )
-            table.add_row(*map(escape, cells))
+            name, task = mechanism.mechanism, f"{training.task.spelling}, {training.setting.steps:,} steps"
+            scores = format_median(mechanism), f"{training.floor:.4f}", training.beside_floor[name].value
+            table.add_row(*map(escape, (task, name, *scores)))
     out.print(table)
     for training in results:
         out.print(f"[bold]{escape(training.task.spelling)}[/] floor: {escape(training.floor_by)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from separatrix import catalog
 from separatrix.cli import completion
@@ -26,19 +26,15 @@ CATALOGS: dict[str, tuple[Callable[[], list[catalog.Row]], Callable[[str], catal
 
 
 def list_(
-    kind: Annotated[
-        str, typer.Argument(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", autocompletion=completion.lists)
-    ],
+    kind: Annotated[str, Argument(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", autocompletion=completion.lists)],
     name: Annotated[
-        str | None, typer.Argument(help="Show only this one, in detail.", autocompletion=completion.list_entries)
+        str | None, Argument(help="Show only this one, in detail.", autocompletion=completion.list_entries)
     ] = None,
-    lattice: Annotated[
-        bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
-    ] = False,
+    lattice: Annotated[bool, Option("--lattice", help="With mechanisms: which is a special case of which.")] = False,
     store: StoreUrl = HERE,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None, typer.Option(help="With one construction: write its picture to this .svg, .png or .pdf file.")
+        Path | None, Option(help="With one construction: write its picture to this .svg, .png or .pdf file.")
     ] = None,
 ) -> None:
     """List the names that other commands take, or show one of them in detail.
@@ -57,18 +53,16 @@ def list_(
     if lattice and (kind != "mechanisms" or name is not None):
         raise UsageError("the lattice is of all mechanisms; write: separatrix list mechanisms --lattice")
     if out is not None and (kind != "constructions" or name is None):
-        raise UsageError(
-            "only one construction has a picture; write: separatrix list constructions spike --out spike.svg"
-        )
+        example = "separatrix list constructions spike --out spike.svg"
+        raise UsageError(f"only one construction has a picture; write: {example}")
     if lattice:
         _print_lattice(as_json)
     elif kind == "plans":
         _print_plans(name, as_json)
     elif kind == "sweeps":
         if name is not None:
-            raise UsageError(
-                f"sweeps are listed all at once; for the results of one: separatrix results --sweep {name}"
-            )
+            command = f"separatrix results --sweep {name}"
+            raise UsageError(f"sweeps are listed all at once; for the results of one: {command}")
         _print_sweeps(store, as_json)
     elif kind == "tasks":
         if name is not None:
@@ -147,12 +141,12 @@ def _print_lattice(as_json: bool) -> None:
     """Print which mechanism equals which other one, and at which parameters; every line is a test."""
     from separatrix.contract.lattice import list_special_cases
 
+    cases, columns = list_special_cases(), ("special", "general", "causal", "inputs", "why")
+    rows = (escape_all(row[column] for column in columns) for row in cases)
     if as_json:
-        print_json(list_special_cases())
-        return
-    columns = ("special", "general", "causal", "inputs", "why")
-    rows = (escape_all(row[column] for column in columns) for row in list_special_cases())
-    console().print(new_table("this", "is", "causal", "tokens", "why", rows=rows, gap=1))
+        print_json(cases)
+    else:
+        console().print(new_table("this", "is", "causal", "tokens", "why", rows=rows, gap=1))
 
 
 def _print_plans(name: str | None, as_json: bool) -> None:
@@ -168,15 +162,14 @@ def _print_plans(name: str | None, as_json: bool) -> None:
 
         require_known("plan", name, files)
         files = {name: files[name]}
-    if name is not None and not as_json:
-        console().print(files[name].read_text().rstrip(), markup=False, soft_wrap=True)
-        return
-    descriptions = {plan: tomllib.loads(file.read_text())["description"] for plan, file in files.items()}
-    rows = [
+        if not as_json:
+            console().print(files[name].read_text().rstrip(), markup=False, soft_wrap=True)
+            return
+    rows = []
+    for plan, file in files.items():
         # Counting cells imports what plans name, which the text does without.
-        {"name": plan, "description": descriptions[plan], **({"cells": load_plan(file).count} if as_json else {})}
-        for plan, file in files.items()
-    ]
+        cells = {"cells": load_plan(file).count} if as_json else {}
+        rows.append({"name": plan, "description": tomllib.loads(file.read_text())["description"], **cells})
     _print_rows(rows, name, as_json)
 
 

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, counting
@@ -28,20 +28,20 @@ def map_(
     words: options.AxisWords = None,
     of: Annotated[
         str,
-        typer.Option(
+        Option(
             help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin, bits, or accuracy:noise=0.5: of "
             "the best possible reader of one row under noise (with ,rows=all of all rows)."
         ),
     ] = "distinguish",
     difference: Annotated[
-        bool, typer.Option("--difference", help="Show the first of two mechanisms minus the second.")
+        bool, Option("--difference", help="Show the first of two mechanisms minus the second.")
     ] = False,
     engine: options.EngineName = "auto",
     draws: options.DrawsOption = 400,
     seed: options.SeedOption = 0,
     confidence: options.ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="Write the map: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json.")
+        Path | None, Option(help="Write the map: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

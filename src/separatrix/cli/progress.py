@@ -134,9 +134,7 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
     announcement = _announcement(quiet)
     if not announcement.console.is_terminal:
         start, print_line = time.monotonic(), _plain_reporter(announcement)
-        yield lambda count, total, text: print_line(
-            f"{count:,} of {total:,}{_remaining_time(start, count, total)}, {text}"
-        )
+        yield lambda n, total, text: print_line(f"{n:,} of {total:,}{_remaining_time(start, n, total)}, {text}")
         return
     columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=announcement.console, transient=True) as bar:

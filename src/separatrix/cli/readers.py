@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, echo
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, working
@@ -40,12 +41,15 @@ def readers(
     delta: options.DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Also compute AUCs, and the accuracy of the best possible reader, with Gaussian noise of this "
             "sd on every output, in margin units."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws, if no exact engine applies.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the draws, if no exact engine applies.")] = 0,
+    certificate: Annotated[
+        Path | None, Option(help="If D0 and D1 have equal rows, write a certificate of it here.")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare the fixed reader with better readers.
@@ -60,20 +64,28 @@ def readers(
     Examples:
       separatrix readers spike linear
       separatrix readers spike linear n=1e6 --noise 0.01
+      separatrix readers injectivity linear --certificate equal.json
     """
+    from separatrix.core.errors import EngineRefusal, UsageError
+    from separatrix.core.files.writing import require_writable
     from separatrix.exact.engines import Sampling
+    from separatrix.exact.verdicts import certify_equal_rows, write_certificate
     from separatrix.exact.verdicts import readers as run
 
+    if certificate is not None:
+        require_writable(certificate)
     construction, mechanism, parameters = options.read_question(readers, construction, mechanism, words)
     with announced("readers", ANNOUNCEMENT, as_json), working(as_json) as tell:
-        result = run(
-            *(construction, mechanism, parameters),
-            delta=delta,
-            noise_sd=noise,
-            sampling=Sampling(seed=seed),
-            progress=tell,
-        )
+        sampling = Sampling(seed=seed)
+        result = run(construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=sampling, progress=tell)
+        if certificate is not None:
+            try:
+                write_certificate(certificate, certify_equal_rows(result))
+            except EngineRefusal as refusal:
+                raise UsageError(f"{refusal.reason}; leave out --certificate") from None
     show(result, as_json, lambda: _view(result))
+    if certificate is not None and not as_json:
+        echo(f"certificate written; verify it with: separatrix check {certificate}")
 
 
 def _view(result: Readers) -> None:

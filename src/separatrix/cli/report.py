@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced
@@ -22,9 +22,9 @@ MAX_CHANGES = 12
 
 def report(
     url: options.StoreUrl = options.HERE,
-    sweep: Annotated[str | None, typer.Option(help="Name or number (default: the newest sweep).")] = None,
-    against: Annotated[str | None, typer.Option(help="Name or number of a sweep to compare it with.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the page and the tables.")] = Path("report"),
+    sweep: Annotated[str | None, Option(help="Name or number (default: the newest sweep).")] = None,
+    against: Annotated[str | None, Option(help="Name or number of a sweep to compare it with.")] = None,
+    out: Annotated[Path, Option(help="Folder for the page and the tables.")] = Path("report"),
     as_json: options.AsJson = False,
 ) -> None:
     """A page about a sweep: curves, maps, mechanisms.
@@ -56,23 +56,20 @@ def _view(result: StoreReport) -> None:
     counts = ", ".join(f"{count:,} {status}" for status, count in result.cells.items())
     out.print(f"{plain(cells)}: {plain(counts or 'no finished cells')}")
     if comparison is not None:
-        out.print(
-            f"compared: {comparison.same:,} the same, {comparison.other_verdict:,} with another verdict, "
-            f"{comparison.other_probability:,} with another P, {comparison.only_one:,} new, "
-            f"{comparison.only_other:,} gone",
-            markup=False,
-        )
+        changes = f"{comparison.other_verdict:,} with another verdict, {comparison.other_probability:,} with another P"
+        sizes = f"{comparison.only_one:,} new, {comparison.only_other:,} gone"
+        out.print(f"compared: {comparison.same:,} the same, {changes}, {sizes}", markup=False)
     out.print(f"page: {result.page}", markup=False, soft_wrap=True)
     out.print(f"tables: {', '.join(map(str, result.tables))}", markup=False, soft_wrap=True)
 
 
 def compare(
-    one: Annotated[str, typer.Argument(help="Name or number of a sweep.")],
-    other: Annotated[str, typer.Argument(help="Name or number of the sweep to compare it with.")],
+    one: Annotated[str, Argument(help="Name or number of a sweep.")],
+    other: Annotated[str, Argument(help="Name or number of the sweep to compare it with.")],
     url: options.StoreUrl = options.HERE,
     other_url: Annotated[
         Secret | None,
-        typer.Option("--other-store", parser=options.secret, metavar="URL", help="The store of OTHER, if another."),
+        Option("--other-store", parser=options.secret, metavar="URL", help="The store of OTHER, if another."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -89,12 +86,11 @@ def compare(
     from separatrix.sweeps.store import open_store
     from separatrix.sweeps.store.compare import compare_sweeps
 
-    store = open_store(url)
-    sweeps = compare_sweeps(store, one, other, None if other_url is None else open_store(other_url))
+    sweeps = compare_sweeps(open_store(url), one, other, None if other_url is None else open_store(other_url))
     show(sweeps, as_json, lambda: _view_comparison(sweeps.comparison, (sweeps.one, sweeps.other)))
     for damaged_store in sweeps.damaged:
         warn_of(damaged_store.damage)
-    raise typer.Exit(0 if sweeps.comparison.identical else 1)
+    raise Exit(0 if sweeps.comparison.identical else 1)
 
 
 def _view_comparison(comparison: Comparison, names: tuple[str, str]) -> None:
@@ -110,8 +106,7 @@ def _view_comparison(comparison: Comparison, names: tuple[str, str]) -> None:
         out.print(f"in all of these: {plain(_spell(common))}", style="dim")
     rows = ((_cell(change, common), _answer(change.one), _answer(change.other)) for change in changes)
     out.print(new_table("cell", plain(names[0]), plain(names[1]), rows=rows))
-    if comparison.changed > len(changes):
-        remaining = comparison.changed - len(changes)
+    if remaining := comparison.changed - len(changes):
         print_lines([f"and {remaining:,} more; --json has the largest hundred"], "dim")
 
 

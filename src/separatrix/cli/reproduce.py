@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Exit, Option
 
 from separatrix.cli.claim import print_ledger
 from separatrix.cli.options import AsJson
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for the report, figures, ledger and tables.")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[Path, Option(help="Folder for the report, figures, ledger and tables.")] = Path("reproduction"),
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper's theorem, as far as its summary goes: ledger, sweeps, figures, report.
 
     Each statement has a tag: stated in the paper's summary, reconstructed, or ours.
 
-    Writes report.html (opens offline), the figures as PNG, PDF and SVG, ledger.json, CSV files of the sweeps,
-    and results.db, a store of their cells. A second run into the same folder reuses the stored cells.
+    Writes report.html (opens offline), the figures as PNG, PDF and SVG, the proofs for every n with their
+    certificates, ledger.json, CSV files of the sweeps, and results.db, a store of their cells. A second run into the same folder reuses the stored cells.
     """
     from separatrix.pages.reproduce import reproduce as run
 
@@ -35,7 +33,7 @@ def reproduce(
     with announced("reproduce", summary, as_json):
         result = run(out, quiet=as_json)
     show(result, as_json, lambda: _print(result))
-    raise typer.Exit(0 if result.holds else 1)
+    raise Exit(0 if result.holds else 1)
 
 
 def _print(result: Reproduction) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option, echo
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.streams import answer_stream
@@ -31,16 +31,16 @@ MAX_UNFOLDED = 10
 def results(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME=VALUE...", help="Conditions: mechanism=softmax n=1e3:1e6 verdict=blind"),
+        Argument(metavar="NAME=VALUE...", help="Conditions: mechanism=softmax n=1e3:1e6 verdict=blind"),
     ] = None,
     store: StoreUrl = HERE,
-    sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep, by name or number.")] = None,
-    kind: Annotated[str, typer.Option(help="Kind of work: verdict or training.")] = "verdict",
-    limit: Annotated[int | None, typer.Option(help="Maximum number of cells.")] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    as_parquet: Annotated[bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")] = False,
+    sweep: Annotated[str | None, Option(help="Only cells of this sweep, by name or number.")] = None,
+    kind: Annotated[str, Option(help="Kind of work: verdict or training.")] = "verdict",
+    limit: Annotated[int | None, Option(help="Maximum number of cells.")] = None,
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV.")] = False,
+    as_parquet: Annotated[bool, Option("--parquet", help="Print Parquet, into a file or a pipe.")] = False,
     as_json: AsJson = False,
-    out: Annotated[Path | None, typer.Option(help="Write a file: .csv, .parquet or .json.")] = None,
+    out: Annotated[Path | None, Option(help="Write a file: .csv, .parquet or .json.")] = None,
 ) -> None:
     """Query and export stored cells.
 
@@ -60,8 +60,7 @@ def results(
     from separatrix.sweeps.store.frame import require_known
     from separatrix.sweeps.store.sweep_list import find_sweep
 
-    flags = zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True)
-    formats = [ending for ending, is_set in flags if is_set]
+    formats = [ending for ending, is_set in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if is_set]
     if len(formats) + (out is not None) > 1:
         raise UsageError("choose one of --csv, --json, --parquet and --out")
     if limit is not None and limit < 1:
@@ -72,14 +71,13 @@ def results(
         require_writable(out, ENDINGS)
     conditions = read_filter(read_words(words or []), kind)
     source = open_store(store)
-    number = None if sweep is None else find_sweep(source, sweep)
-    with select_cells(source, conditions, number, limit) as selection:
+    with select_cells(source, conditions, None if sweep is None else find_sweep(source, sweep), limit) as selection:
         if selection.count == 0:  # an empty answer may be a misspelled name
             require_known(source, conditions)
         if out is not None:
             with whole_file(out) as file:
                 write(selection, out.suffix, file)
-            typer.echo(f"{selection.count:,} cells written to {out}")
+            echo(f"{selection.count:,} cells written to {out}")
         elif formats:
             write(selection, formats[0], answer_stream().buffer)
         else:
@@ -103,16 +101,11 @@ def _view(selection: Selection, limit: int | None) -> None:
     table = pl.concat(selection.frames(size))
     spreads = {column: selection.spreads[name] for column, name in selection.parameters.items()}
     spreads |= {"seed": selection.seeds} if "seed" in table else {}
-    varying = [name for name, spread in spreads.items() if spread.is_varied or 0 < spread.count < selection.count][
-        :MAX_COLUMNS
-    ]
-    constant = " ".join(
-        f"{plain(name)}={_format(table[name][0])}"
-        for name, spread in spreads.items()
-        if not spread.is_varied and name not in varying and table[name][0] is not None
-    )
-    if constant:
-        out.print(f"all with {constant}", style="dim")
+    varying = [name for name, x in spreads.items() if x.is_varied or 0 < x.count < selection.count][:MAX_COLUMNS]
+    others = [name for name, spread in spreads.items() if not spread.is_varied and name not in varying]
+    constants = [f"{plain(name)}={_format(table[name][0])}" for name in others if table[name][0] is not None]
+    if constants:
+        out.print(f"all with {' '.join(constants)}", style="dim")
     leading = selection.fixed_columns[0]
     rows = table.iter_rows(named=True)
     if selection.kind == "verdict":
@@ -127,10 +120,9 @@ def _view(selection: Selection, limit: int | None) -> None:
 def _make_verdict_table(rows: Iterable[Row], names: Sequence[str]) -> Table:
     table = new_table(*map(plain, (*names, "verdict", "P", "engine")), gap=1)
     for row in rows:
-        word = row["verdict"] or row["status"]
         table.add_row(
             *("" if row[name] is None else _format(row[name]) for name in names),
-            _colour(word),
+            _colour(row["verdict"] or row["status"]),
             _format_probability(row) if row["verdict"] else plain(_cut(row["message"] or "")),
             plain(row["engine"] or ""),
         )

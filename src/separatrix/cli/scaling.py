@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, working
-from separatrix.cli.terminal import console, escape, group_pairs, new_table, print_lines, show
+from separatrix.cli.terminal import console, escape, new_table, print_lines, show
+from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     from separatrix.analysis.laws import Scaling, Scalings
-    from separatrix.analysis.laws.quantities import Value
     from separatrix.core.parameters.ranges import Number
 
 LAW_COLOURS = {True: "green", False: "yellow", None: "dim"}
@@ -26,14 +25,14 @@ def scaling(
     construction: options.ConstructionName,
     mechanisms: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="One mechanism, or several for a table: softmax,linear or all.", autocompletion=completion.mechanisms
         ),
     ],
     words: options.AxisWords = None,
     of: Annotated[
         str,
-        typer.Option(
+        Option(
             help="margin, bits, miss (1-P), critical_n, lost_bf16 (fp16, fp32, fp64), "
             "seconds, peak_bytes, flops or state_bytes."
         ),
@@ -68,10 +67,8 @@ def scaling(
         result: Scaling | Scalings = run(
             construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell
         )
-    if isinstance(result, Scalings):
-        show(result, as_json, lambda: _print_table(result), out)
-    else:
-        show(result, as_json, lambda: _print_scaling(result), out)
+    view = (lambda: _print_table(result)) if isinstance(result, Scalings) else lambda: _print_scaling(result)
+    show(result, as_json, view, out)
 
 
 def _print_scaling(result: Scaling) -> None:
@@ -89,18 +86,17 @@ def _print_scaling(result: Scaling) -> None:
     lines = [law.reason]
     if law.form is not None:
         lines.append(f"{law.form.name}: {result.quantity} ≈ {result.formula}")
-    if result.closed_form is not None:
-        form = result.closed_form
+    if (form := result.closed_form) is not None:
         lines += [f"closed form {form.tag}: {form.formula}", f"  in the limit {form.limit}"]
-    if result.proved is not None:
-        proved = result.proved
+    if (proved := result.proved) is not None:
         lines += [f"proved {proved.tag}: {proved.statement}", f"  {proved.reason}"]
     print_lines(lines)
     lengths = ["n used"] if result.lengths_differ else []
     table = new_table(name, *lengths, result.quantity, "local slope")
     values = result.values
     # A slope belongs to a step between two values; it is printed in the row of the upper one.
-    slopes = {_upper_index(values, x): format_slope(slope) for x, slope in law.slopes}
+    upper = [next(i for i, value in enumerate(values) if float(value.x) > x) for x, _ in law.slopes]
+    slopes = {i: format_slope(slope) for i, (_, slope) in zip(upper, law.slopes, strict=True)}
     steps = min(len(values), MAX_TABLE_ROWS) - 1
     for i in sorted({j * (len(values) - 1) // steps for j in range(steps + 1)}):
         n = [str(values[i].n)] if lengths else []
@@ -137,11 +133,6 @@ def _print_table(result: Scalings) -> None:
         if remark:
             prefix = "" if len(names) == len(result) else f"{', '.join(names)}: "
             terminal.print(f"{prefix}{remark}", markup=False)
-
-
-def _upper_index(values: Sequence[Value], x: float) -> int:
-    """Return the index of the value at the upper end of a local slope's step."""
-    return next(i for i, value in enumerate(values) if float(value.x) > x)
 
 
 def _format_value(x: Number) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
@@ -13,7 +13,7 @@ from separatrix.cli.terminal import console, new_table, print_json
 
 def schema(
     name: Annotated[
-        str | None, typer.Argument(help="Print the schema of this kind of document.", autocompletion=completion.schemas)
+        str | None, Argument(help="Print the schema of this kind of document.", autocompletion=completion.schemas)
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
@@ -32,21 +32,18 @@ PROOFS = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not p
 
 def search(
     x: Annotated[
-        str | None,
-        typer.Argument(help="The mechanism that tells the labels apart.", autocompletion=completion.mechanism),
+        str | None, Argument(help="The mechanism that tells the labels apart.", autocompletion=completion.mechanism)
     ] = None,
-    y: Annotated[
-        str | None, typer.Argument(help="The mechanism that does not.", autocompletion=completion.mechanism)
-    ] = None,
-    budget: Annotated[int, typer.Option(help="Trials, including those of the study file.")] = 300,
-    seconds: Annotated[float | None, typer.Option(help="Stop trying after this many seconds.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the trials.")] = 0,
-    space: Annotated[str, typer.Option(help="inputs, constructions or both.")] = "inputs",
+    y: Annotated[str | None, Argument(help="The mechanism that does not.", autocompletion=completion.mechanism)] = None,
+    budget: Annotated[int, Option(help="Trials, including those of the study file.")] = 300,
+    seconds: Annotated[float | None, Option(help="Stop trying after this many seconds.")] = None,
+    seed: Annotated[int, Option(help="Seed of the trials.")] = 0,
+    space: Annotated[str, Option(help="inputs, constructions or both.")] = "inputs",
     study: Annotated[
-        Path | None, typer.Option(help="Log finished trials in this file, and continue from those in it.")
+        Path | None, Option(help="Log finished trials in this file, and continue from those in it.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the findings: found.json.")] = None,
-    check: Annotated[Path | None, typer.Option(help="Evaluate the findings of such a file again.")] = None,
+    out: Annotated[Path | None, Option(help="Write the findings: found.json.")] = None,
+    check: Annotated[Path | None, Option(help="Evaluate the findings of such a file again.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find inputs that X tells apart and Y does not.
@@ -64,7 +61,7 @@ def search(
     if check is not None:
         report = check_findings(check, x, y)
         show(report, as_json, lambda: _print_check(report))
-        raise typer.Exit(0 if report.holds else 1)
+        raise Exit(0 if report.holds else 1)
     if x is None or y is None:
         raise UsageError("name two mechanisms, for example: separatrix search softmax linear")
     if out is not None:
@@ -77,7 +74,7 @@ def search(
         write_whole(out, json_file(result.as_json(), 2))
     show(result, as_json, lambda: _print_search(result, out, study))
     if result.interrupted:
-        raise typer.Exit(exit_code())
+        raise Exit(exit_code())
 
 
 def _print_search(result: Search, out: Path | None, study: Path | None) -> None:
@@ -137,31 +134,27 @@ def _print_finding(
         terminal.print(f"  {escape(finding.command(mechanism))}", soft_wrap=True)
 
 
-def _print_inputs(terminal: Console, finding: InputFinding, x: str, y: str) -> None:
+def _print_inputs(terminal: Console, finding: InputFinding, x_name: str, y_name: str) -> None:
     d0, d1 = finding.instance.labels
     rows = [("query", *map(_vector, pair)) for pair in zip(d0.queries, d1.queries, strict=True)]
     if len(rows) > 1:
         rows = [(f"query {i}", *vectors) for i, (_, *vectors) in enumerate(rows, 1)]
-    token_pairs = enumerate(zip_longest(d0.groups, d1.groups), 1)
-    rows += [(f"token {i}", *map(_describe_token, pair)) for i, pair in token_pairs]
+    rows += [(f"token {i}", *map(_describe_token, pair)) for i, pair in enumerate(zip_longest(d0.groups, d1.groups), 1)]
     table = new_table("", "D0", "D1")
     for name, before, after in rows:
         table.add_row(name, before, "the same" if before == after else f"[bold]{after}[/]")
-    for name, reading in ((x, finding.x), (y, finding.y)):
+    for name, reading in ((x_name, finding.x), (y_name, finding.y)):
         table.add_row(f"{name} gives", _outputs(reading.d0_texts), _outputs(reading.d1_texts))
     terminal.print(table)
-    margins = [
-        f"apart by {reading.margin_text} of the scale ({PROOFS[reading.evidence]})"
-        for reading in (finding.x, finding.y)
-    ]
-    terminal.print(f"  {x}: {margins[0]}")
+    margins = [f"apart by {x.margin_text} of the scale ({PROOFS[x.evidence]})" for x in (finding.x, finding.y)]
+    terminal.print(f"  {x_name}: {margins[0]}")
     failure = {
         "equal": f"equal ({PROOFS[finding.y.evidence]})",
         "near": f"near, {margins[1]}; not proved equal",
         "drowned": f"drowned, {margins[1]}",
         None: f"not separated, {margins[1]}",
     }
-    terminal.print(f"  {y}: {failure[finding.way]}")
+    terminal.print(f"  {y_name}: {failure[finding.way]}")
 
 
 def _vector(vector: Sequence[Fraction | float]) -> str:

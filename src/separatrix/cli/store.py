@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, plain, show
@@ -13,7 +13,7 @@ from separatrix.cli.terminal import console, plain, show
 if TYPE_CHECKING:
     from separatrix.sweeps.store.maintenance import StoreHealth, UnreadableStore
 
-commands = typer.Typer(help="Check, repair or back up a store.", no_args_is_help=True)
+commands = Typer(help="Check, repair or back up a store.", no_args_is_help=True)
 
 
 @commands.command()
@@ -27,13 +27,12 @@ def check(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
     from separatrix.sweeps.store.errors import StoreError
     from separatrix.sweeps.store.maintenance import UnreadableStore, check_store
 
-    health: StoreHealth | UnreadableStore
     try:
-        health = check_store(url)
+        health: StoreHealth | UnreadableStore = check_store(url)
     except StoreError as error:
         health = UnreadableStore(str(error))
     show(health, as_json, lambda: _print_check(health))
-    raise typer.Exit(0 if health.sound else 1)
+    raise Exit(0 if health.sound else 1)
 
 
 def _print_check(health: StoreHealth | UnreadableStore) -> None:
@@ -52,9 +51,7 @@ def _print_check(health: StoreHealth | UnreadableStore) -> None:
 @commands.command()
 def repair(
     url: StoreUrl = HERE,
-    out: Annotated[
-        Path | None, typer.Option(help="The new store (default: results.repaired.db beside results.db).")
-    ] = None,
+    out: Annotated[Path | None, Option(help="The new store (default: results.repaired.db beside results.db).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Copy the intact rows into a new store; the damaged one is left unchanged.
@@ -76,7 +73,7 @@ def repair(
 
 @commands.command()
 def backup(
-    out: Annotated[Path, typer.Argument(help="The copy: a SQLite file that does not exist yet.")],
+    out: Annotated[Path, Argument(help="The copy: a SQLite file that does not exist yet.")],
     url: StoreUrl = HERE,
     as_json: AsJson = False,
 ) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import on_stderr, spell_time
 from separatrix.cli.streams import notify
-from separatrix.cli.terminal import console, escape, format_cell_count, group_pairs, new_table, show
+from separatrix.cli.terminal import console, escape, format_cell_count, new_table, show
+from separatrix.core.grouping import group_pairs
 from separatrix.core.interrupts import exit_code
 
 if TYPE_CHECKING:
@@ -30,17 +31,17 @@ LINE_SECONDS = 30.0
 
 
 def sweep(
-    plan: Annotated[str, typer.Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")],
+    plan: Annotated[str, Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")],
     store: options.StoreUrl = options.HERE,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the cells and estimate the time.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed cells again.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only count the cells and estimate the time.")] = False,
+    retry_failed: Annotated[bool, Option("--retry-failed", help="Compute failed cells again.")] = False,
     cell_timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="A cell that takes longer is ended and has failed.")
+        float | None, Option(metavar="SECONDS", help="A cell that takes longer is ended and has failed.")
     ] = None,
     store_timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Give up a store that does not respond for so long.")
+        float, Option(metavar="SECONDS", help="Give up a store that does not respond for so long.")
     ] = 60.0,
     allow: options.Allow = None,
     device: options.Device = None,
@@ -87,7 +88,7 @@ def sweep(
             hear=bar.hear,
         )
     show(result, as_json, lambda: _print_result(work, result))
-    raise typer.Exit(exit_code() if result.stopped else 1 if result.failed or result.failed_before else 0)
+    raise Exit(exit_code() if result.stopped else 1 if result.failed or result.failed_before else 0)
 
 
 class Bar:
@@ -107,7 +108,7 @@ class Bar:
         pace = f"stopping; Ctrl-C again abandons unfinished {self._noun}" if self._is_stopping else self._pace(so_far)
         others = _describe_elsewhere(so_far.elsewhere)
         for note in so_far.notes[self._note_count :]:
-            print(f"separatrix: {note}", file=sys.stderr, flush=True)
+            notify(note)
         self._note_count = len(so_far.notes)
         failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
         if self._bar is not None:
@@ -147,12 +148,8 @@ def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
     if quiet or not sys.stderr.isatty():
         yield Bar(None, noun)
         return
-    columns = (
-        BarColumn(24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]}"),
-        TextColumn("{task.fields[pace]}"),
-    )
+    texts = (TextColumn(f"{{task.fields[{name}]}}") for name in ("failed", "pace"))
+    columns = (BarColumn(24), MofNCompleteColumn(), *texts)
     with Progress(*columns, console=on_stderr(), transient=True) as bar:
         yield Bar(bar, noun)
 

@@ -28,10 +28,8 @@ class NumberTable(Table):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table, or one paragraph per row if it is too wide."""
         headers = [[column.header] if self.show_header else [] for column in self.columns]
-        cells = [
-            [console.render_str(str(cell)) for cell in (*header, *column.cells)]
-            for header, column in zip(headers, self.columns, strict=True)
-        ]
+        columns = [(*header, *column.cells) for header, column in zip(headers, self.columns, strict=True)]
+        cells = [[console.render_str(str(cell)) for cell in column] for column in columns]
         widths = _fit_widths(cells, options.max_width - self._gap * max(0, len(cells) - 1))
         if widths is None:
             yield from self._render_paragraphs(cells)
@@ -52,9 +50,8 @@ class NumberTable(Table):
 
 def _fit_widths(cells: Sequence[Sequence[Text]], room: int) -> list[int] | None:
     """Return column widths that fit into `room`, or None if a number would have to be cut."""
-    natural = [
-        max((cell_len(line) for cell in column for line in cell.plain.splitlines()), default=0) for column in cells
-    ]
+    lines = [[line for cell in column for line in cell.plain.splitlines()] for column in cells]
+    natural = [max(map(cell_len, column_lines), default=0) for column_lines in lines]
     for limit in UNBROKEN_LENGTHS:
         minimum = [max((_unbreakable_width(cell, limit) for cell in column), default=0) for column in cells]
         widths = list(natural)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from typer import Exit
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from separatrix.sweeps.store import Damage
-
-Item = TypeVar("Item")
-Key = TypeVar("Key")
 
 COLOURS = {
     "distinguishes": "green",
@@ -73,14 +70,6 @@ def print_lines(lines: Iterable[str | None], style: str | None = None) -> None:
     out = console()
     for line in filter(None, lines):
         out.print(line, style=style, markup=False)
-
-
-def group_pairs(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
-    """Return the items of equal keys together, in order of first appearance."""
-    groups: dict[Key, list[Item]] = {}
-    for key, item in pairs:
-        groups.setdefault(key, []).append(item)
-    return groups
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option, echo
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, drawing
@@ -20,20 +20,14 @@ def verdict(
     mechanisms: options.MechanismNames,
     words: options.Words = None,
     engine: options.EngineName = "auto",
-    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of the exact answer here.")] = None,
+    certificate: Annotated[Path | None, Option(help="Write a certificate of the exact answer here.")] = None,
     delta: options.DeltaOption = "0.01",
-    noise: Annotated[
-        str | None, typer.Option(help="Also the AUC under Gaussian noise of this sd, in margin units.")
-    ] = None,
+    noise: Annotated[str | None, Option(help="Also the AUC under Gaussian noise of this sd, in margin units.")] = None,
     draws: options.DrawsOption = 400,
     seed: options.SeedOption = 0,
     confidence: options.ConfidenceOption = 0.95,
-    dtype: Annotated[
-        str, typer.Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")
-    ] = "float64",
-    out: Annotated[
-        Path | None, typer.Option(help="Write the result: .png, .svg, .pdf, .csv, .parquet or .json.")
-    ] = None,
+    dtype: Annotated[str, Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")] = "float64",
+    out: Annotated[Path | None, Option(help="Write the result: .png, .svg, .pdf, .csv, .parquet or .json.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Does a mechanism tell the two labels of CONSTRUCTION, D0 and D1, apart?
@@ -83,4 +77,4 @@ def verdict(
             write_certificate(certificate, document)
     show(result, as_json, lambda: print_verdict(result), out)
     if certificate is not None and not as_json:
-        typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
+        echo(f"certificate written; verify it with: separatrix check {certificate}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from separatrix.cli.terminal import COLOURS, console, escape, group_pairs, new_table, print_lines
+from separatrix.cli.terminal import COLOURS, console, escape, new_table, print_lines
+from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people, whole_for_people
 
@@ -20,10 +21,8 @@ def print_verdict(verdict: Verdict) -> None:
     from separatrix.constructions.reference import defaults_sentence
 
     out, outcome = console(), verdict.outcome
-    out.print(
-        f"{verdict.mechanism.spelled} on {verdict.construction.name}: {_colour(verdict.word)} "
-        f"(delta {format_exact(verdict.delta)})"
-    )
+    name = f"{verdict.mechanism.spelled} on {verdict.construction.name}"
+    out.print(f"{name}: {_colour(verdict.word)} (delta {format_exact(verdict.delta)})")
     neuron = f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}"
     more = {"one neuron: p0, p1": neuron, "engine": f"{outcome.engine}: {outcome.evidence}"}
     out.print(new_table(rows=(_cells(verdict, digits=10) | more).items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, working
@@ -20,10 +20,10 @@ def weights(
     mechanism: options.MechanismName,
     words: options.Words = None,
     theta: Annotated[
-        str | None, typer.Option(help="Strength of 11ᵀ in the weights with n (default: that of the best bound).")
+        str | None, Option(help="Strength of 11ᵀ in the weights with n (default: that of the best bound).")
     ] = None,
     eta: Annotated[
-        str, typer.Option(help="The robust weights have no negative score for amplitudes up to (1+eta) a1.")
+        str, Option(help="The robust weights have no negative score for amplitudes up to (1+eta) a1.")
     ] = "1/4",
     delta: options.DeltaOption = "0.01",
     as_json: options.AsJson = False,

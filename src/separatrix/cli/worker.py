@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 
 def worker(
-    address: Annotated[str, typer.Argument(help="Address of the Dask scheduler, for example tcp://host:8786.")],
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of worker processes (default: number of cores).")
-    ] = None,
+    address: Annotated[str, Argument(help="Address of the Dask scheduler, for example tcp://host:8786.")],
+    workers: Annotated[int | None, Option(min=1, help="Number of worker processes (default: number of cores).")] = None,
     death_timeout: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="Give up if no scheduler responds for so long.")
+        int, Option(min=1, metavar="SECONDS", help="Give up if no scheduler responds for so long.")
     ] = 60,
 ) -> None:
     """Compute cells for `separatrix sweep --scheduler ADDRESS`, until Ctrl-C or the scheduler ends.

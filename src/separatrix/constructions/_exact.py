@@ -83,6 +83,7 @@ class ExactConstruction(Construction):
     """Whether every coordinate is a rational number."""
 
     exchangeable = Exchangeable.TOKENS
+    has_certificates = True
 
     @abstractmethod
     def describe(self, label: Label) -> Description:

@@ -34,6 +34,7 @@ class Location(BlockConstruction):
     section = (6, 8)
     provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
     special = "the marked token"
+    has_certificates = True
     d: int = natural(102, at_least=4)
     a0: Fraction = exact(0, at_least=0)
     a1: Fraction = amplitude(1)

@@ -36,6 +36,7 @@ class Routing(ExactConstruction):
     b: Fraction = amplitude_or_zero("1/2")
     relations = (Constraint(("n",), lambda p: p.n % 2 == 0, lambda p: f"n={p.n} is odd; try n={p.n + 1}"),)
     rational = False
+    has_certificates = False
     step = 2
     step_name = "2"
 

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from separatrix.core.documents import Document, json_schema
+from separatrix.core.documents import Document, json_schema, to_json
 from separatrix.core.numbers.printable import visible
 from separatrix.core.numbers.spelling import for_people
 from separatrix.core.rendering import renderer
@@ -35,6 +35,8 @@ class Result(Document):
     """The name of its drawing and of its JSON schema."""
     columns: ClassVar[tuple[str, ...]] = ()
     """The columns of a table that may have no rows."""
+    items: ClassVar[tuple[str, Any] | None] = None
+    """For a result whose JSON is a list: the attribute with the items, and their type."""
 
     @property
     def summary(self) -> str:
@@ -44,7 +46,11 @@ class Result(Document):
     @classmethod
     def document_type(cls) -> Any:
         """Return the type of the JSON document: this class, or a list of others."""
-        return cls
+        return cls if cls.items is None else list[cls.items[1]]  # type: ignore[name-defined]
+
+    def as_json(self) -> Any:
+        """Return the JSON value that the command prints with --json."""
+        return to_json(self if self.items is None else getattr(self, self.items[0]))
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:

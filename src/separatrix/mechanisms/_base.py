@@ -258,6 +258,13 @@ class ScoreMechanism(Mechanism):
     coordinate_free = True
     takes_first = True
     takes_present = True
+    homogeneous: ClassVar[bool] = False
+    """Whether g is a power, so that a positive factor common to all logits of a query cancels."""
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        """The degree of g if it is a polynomial that is not computed in rationals."""
+        return None
 
     @property
     def roundings(self) -> float:

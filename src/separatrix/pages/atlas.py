@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from separatrix.analysis.cards.atlas import Atlas
 from separatrix.pages.looks import FAINT, PRINTED
 from separatrix.pages.pages import render_page
-from separatrix.pages.paper import hide_frame, label_cells, paper_style, save_small_png
+from separatrix.pages.paper import Axes, Figure, hide_frame, label_cells, new_figure, paper_style, save_small_png
 from separatrix.pages.standings import standing_text
 from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, MARKS_LEGEND, MEANINGS, RESCUES, verdict_name
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ROW_HEIGHT, COLUMN_WIDTH = 0.175, 0.52
 """Inches of a cell."""
@@ -24,10 +18,9 @@ PNG_COLOURS = 64
 
 def draw(atlas: Atlas) -> Figure:
     """Return the picture with its legend."""
-    from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    figure = Figure(figsize=size(atlas))
+    figure = new_figure(*size(atlas))
     draw_cells(atlas, figure.subplots())
     handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=PRINTED[FAINT]) for word in MEANINGS]
     labels = [f"{LETTERS[word]}  {verdict_name(word)}: {meaning}" for word, meaning in MEANINGS.items()]
@@ -46,8 +39,7 @@ def rescue_legend(atlas: Atlas) -> dict[str, str]:
 
 def size(atlas: Atlas) -> tuple[float, float]:
     """Return the inches across and up."""
-    rows = max(_row_places(atlas).values()) + 1
-    return 1.6 + COLUMN_WIDTH * len(atlas.constructions), 1.5 + ROW_HEIGHT * rows
+    return 1.6 + COLUMN_WIDTH * len(atlas.constructions), 1.5 + ROW_HEIGHT * (max(_row_places(atlas).values()) + 1)
 
 
 def draw_cells(atlas: Atlas, axes: Axes) -> None:
@@ -65,8 +57,7 @@ def draw_cells(atlas: Atlas, axes: Axes) -> None:
                 axes.text(x + at, middle, text, ha=align, va="center_baseline", size=6, color=ink, weight=weight)
     for family, regions in atlas.families.items():
         y = places[regions[0].mechanism.spelled]
-        color = PRINTED[FAINT]
-        axes.text(0.02, y - 0.08, family, ha="left", va="bottom", size=6.5, color=color, style="italic")
+        axes.text(0.02, y - 0.08, family, ha="left", va="bottom", size=6.5, color=PRINTED[FAINT], style="italic")
     label_cells(axes, atlas.constructions, places, rotation=40, ha="left")
     hide_frame(axes, labelsize=7)
 
@@ -94,8 +85,6 @@ def page(atlas: Atlas) -> str:
         "atlas.html.j2",
         ("atlas",),
         title=_finding(atlas),
-        meanings=MEANINGS,
-        marks=MARKS_LEGEND,
         rescues=rescue_legend(atlas),
         constructions=atlas.titles,
         families={

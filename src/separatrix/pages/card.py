@@ -9,7 +9,6 @@ from separatrix.pages.pages import render_page
 from separatrix.pages.paper import paper_style, save_small_png
 from separatrix.pages.plots.costs import UNITS, cost_chart
 from separatrix.pages.standings import sort_worst_first
-from separatrix.pages.verdict_words import MARKS_LEGEND, MEANINGS
 
 SUFFIXES = (".html", ".json")
 
@@ -20,9 +19,9 @@ def page(card: Card) -> str:
     compared = [other for other in card.against if other.constructions]
     rows = sort_worst_first(card, compared) if card.constructions else []
     # A mechanism that is compared with itself has one curve.
-    costs = list({one.cost.mechanism: one.cost for one in cards if isinstance(one.cost, CostCurve)}.values())
+    costs = list({other.cost.mechanism: other.cost for other in cards if isinstance(other.cost, CostCurve)}.values())
     softmax = [card.softmax_cost] if isinstance(card.softmax_cost, CostCurve) else []
-    untimed = [one.cost for one in cards if isinstance(one.cost, Disagreement)]
+    untimed = [other.cost for other in cards if isinstance(other.cost, Disagreement)]
     charts = [cost_chart([*costs, *softmax], quantity) for quantity in UNITS] if costs else []
     with paper_style():
         image = save_small_png(draw_charts(charts, (9.0, 2.9), 3)) if charts else b""
@@ -32,10 +31,8 @@ def page(card: Card) -> str:
         title=card.mechanism.spelled,
         card=card,
         rows=rows,
-        mechanisms=[one.mechanism.spelled for one in (card, *compared)],
+        mechanisms=[column.mechanism.spelled for column in (card, *compared)],
         cells=[cells[0] for _, cells in rows],
-        meanings=MEANINGS,
-        marks=MARKS_LEGEND,
         costs=costs,
         untimed=" ".join(f"{cost.mechanism} was not timed: {cost.disagreement}." for cost in untimed),
         charts=charts,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.pages.looks import FAINT, Look, print_colour
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from separatrix.pages.pages import render_page
+from separatrix.pages.paper import Axes, Figure, new_figure, paper_style, save_small_png
+from separatrix.pages.plots.registry import SIZE
 
 PIXEL = 0.75
 """Points in a picture for a pixel on a page."""
@@ -59,24 +58,12 @@ class Series:
 
     def as_json(self) -> dict[str, Any]:
         """Return the series for chart.js."""
-        look = self.look
-        return {
-            "name": self.name or look.label,
-            "colour": look.colour,
-            "dash": look.dash,
-            "width": look.width,
-            "symbol": look.path,
-            "filled": look.is_filled,
-            "line": look.has_line,
-            "x": list(self.x),
-            "y": list(self.y),
-            "low": None if self.low is None else list(self.low),
-            "high": None if self.high is None else list(self.high),
-            "band": self.is_band,
-            "texts": self.texts,
-            "silent": self.is_silent,
-            "size": self.symbol_size,
-        }
+        look, numbers = self.look, {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
+        line = {"colour": look.colour, "dash": look.dash, "width": look.width, "line": look.has_line}
+        symbols = {"symbol": look.path, "filled": look.is_filled, "size": self.symbol_size}
+        texts = {"name": self.name or look.label, "texts": self.texts, "silent": self.is_silent, "band": self.is_band}
+        lists = {name: None if values is None else list(values) for name, values in numbers.items()}
+        return {**texts, **line, **symbols, **lists}
 
 
 @dataclass(frozen=True)
@@ -162,17 +149,10 @@ def draw_chart(axes: Axes, chart: Chart) -> None:
     for series in chart.series:
         _draw_series(axes, series)
     for note in chart.notes:
-        axes.annotate(
-            note.text,
-            (note.x, note.y),
-            xytext=(PIXEL * note.dx, -PIXEL * note.dy),
-            xycoords="axes fraction" if note.inside else "data",
-            textcoords="offset points",
-            ha=note.align,
-            va="center" if note.valign == "middle" else note.valign,
-            color=print_colour(note.colour),
-            size=7.5,
-        )
+        place: Any = {"xycoords": "axes fraction" if note.inside else "data", "textcoords": "offset points"}
+        style: Any = {"ha": note.align, "va": "center" if note.valign == "middle" else note.valign, "size": 7.5}
+        shift, color = (PIXEL * note.dx, -PIXEL * note.dy), print_colour(note.colour)
+        axes.annotate(note.text, (note.x, note.y), shift, color=color, **place, **style)
     for axis, name in ((chart.x, "x"), (chart.y, "y")):
         axes.set(**{f"{name}scale": "log" if axis.log else "linear", f"{name}label": axis.label})
         if axis.range is not None:
@@ -224,9 +204,7 @@ def draw_charts(
     keys: Sequence[Look] | None = None,
 ) -> Figure:
     """Return a figure with charts side by side and one legend above them; call it in `paper_style`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size)
+    figure = new_figure(*size)
     grid = figure.subplots(-(-len(charts) // columns), columns, squeeze=False, width_ratios=ratios)
     for place, (axes, chart) in enumerate(zip(grid.flat, charts, strict=False)):
         draw_chart(axes, chart)
@@ -237,6 +215,13 @@ def draw_charts(
         axes.set_visible(False)
     add_legend(figure, merge_keys(charts) if keys is None else keys)
     return figure
+
+
+def chart_page(chart: Chart, **variables: Any) -> str:
+    """Return the page of one chart and its numbers; `variables` are those of the template."""
+    with paper_style():
+        image = save_small_png(draw_charts([chart], SIZE, 1))
+    return render_page("curve.html.j2", ("chart",), image=image, chart=chart, **variables)
 
 
 def add_legend(figure: Figure, keys: Sequence[Look]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.analysis.choose import Choice, ChoiceCell, ChoiceRow, ChoiceStatus
 from separatrix.analysis.choose.budget import format_bytes
 from separatrix.pages.pages import render_page
-from separatrix.pages.paper import hide_frame, label_cells
+from separatrix.pages.paper import Axes, hide_frame, label_cells
 from separatrix.pages.verdict_words import CHOICE_LETTERS, CHOICE_STYLES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 VERDICTS = ("distinguishes", "partial", "blind", "saturated", "undecided")
 
@@ -67,18 +64,14 @@ def _row_texts(row: ChoiceRow) -> dict[str, Any]:
 
 def page(choice: Choice) -> str:
     """Return the choice as a static page."""
-    groups = _groups(choice)
-    room = "" if choice.memory is None else format_bytes(choice.memory)
     return render_page(
         "choice.html.j2",
         title=f"Mechanisms for n = {choice.n:,} in {choice.dtype}",
         choice=choice,
-        room=room,
-        counts={heading: len(rows) for heading, rows in groups.items()},
+        room="" if choice.memory is None else format_bytes(choice.memory),
         columns={name: _heading(choice, name) for name in choice.asked_at},
-        nearest=choice.nearest,
         keys=[(letter, meaning, _style(word)) for word, letter, meaning in _legend(choice)],
-        groups={heading: [_row_texts(row) for row in rows] for heading, rows in groups.items()},
+        groups={heading: [_row_texts(row) for row in rows] for heading, rows in _groups(choice).items()},
     )
 
 
@@ -95,6 +88,11 @@ def _heading(choice: Choice, name: str) -> str:
 def _style(word: str) -> str:
     _, background, ink, _ = CHOICE_STYLES[word]
     return f"background:{background};color:{ink}"
+
+
+def size(choice: Choice) -> tuple[float, float]:
+    """Return the inches across and up."""
+    return 2.6 + 0.24 * len(choice.asked_at), 1.4 + 0.16 * len(choice.mechanisms)
 
 
 def draw_cells(choice: Choice, axes: Axes) -> None:

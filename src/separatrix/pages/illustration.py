@@ -6,16 +6,12 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from separatrix.analysis.cards.illustration import NAMES, Illustration, MechanismPicture, illustrate
 from separatrix.core.numbers.spelling import for_people
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED, choose_looks, print_colour
-from separatrix.pages.paper import hide_frame, paper_style, save_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from separatrix.pages.paper import Axes, Figure, hide_frame, new_figure, paper_style, save_figure
 
 CHANGED_COLOUR = "#b33c00"
 BINS, MAX_STACK = 44, 5
@@ -25,15 +21,13 @@ _INK, _FAINT = PRINTED[INK], PRINTED[FAINT]
 
 def draw(illustration: Illustration) -> Figure:
     """Return the picture: tokens above, attention and neurons below."""
-    from matplotlib.figure import Figure, SubFigure
-
     with paper_style():
         rows = max(map(len, illustration.tokens))
         strips = 2 * len(illustration.mechanisms)
         heights = (0.55 + 0.2 * rows, 0.75 + max(0.26 * rows, 0.34 * strips))
-        figure = Figure(figsize=(7.2, 0.75 + sum(heights)))
-        above, below = cast(tuple[SubFigure, ...], figure.subfigures(2, 1, height_ratios=heights))
-        left, right = cast(tuple[SubFigure, ...], below.subfigures(1, 2))
+        figure = new_figure(7.2, 0.75 + sum(heights))
+        above, below = cast(Any, figure.subfigures(2, 1, height_ratios=heights))
+        left, right = below.subfigures(1, 2)
         title = textwrap.fill(f"{illustration.construction}: {illustration.finding}", 76)
         figure.suptitle(title, x=0.012, ha="left", weight="bold", size=10)
         _add_heading(above, f"1  {illustration.title}")

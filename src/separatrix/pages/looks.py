@@ -11,7 +11,6 @@ from zlib import crc32
 INK, FAINT = "ink", "faint"
 """Colours that follow the colour scheme of a page; `PRINTED` has their values on paper."""
 PRINTED = {INK: "#222222", FAINT: "#767676"}
-GRID = "#e4e4e4"
 
 SYMBOLS = {
     "circle": ("M13 7a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "o"),

@@ -19,7 +19,7 @@ from separatrix.core.numbers.printable import visible
 from separatrix.core.numbers.spelling import powers_for_people
 from separatrix.pages import bundle
 from separatrix.pages.formulas import formula
-from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, verdict_name
+from separatrix.pages.verdict_words import COLOURS, INKS, LETTERS, MARKS_LEGEND, MEANINGS, verdict_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,7 +52,8 @@ def render_page(template: str, kinds: Iterable[str] = (), /, **variables: Any) -
     kinds = sorted(set(kinds))
     script = bundle.script(*(f"page-{kind}.js" for kind in kinds)) if kinds else ""
     sheets = dict.fromkeys(sheet for kind in kinds for sheet in SHEETS.get(kind, ("figures.css",)))
-    style = _read_template("style.css") + "".join(bundle.read_static(sheet) for sheet in sheets)
+    own_sheet = files("separatrix.pages").joinpath("templates", "style.css").read_text("utf-8")
+    style = own_sheet + "".join(bundle.read_static(sheet) for sheet in sheets)
     return render_template(
         template,
         script=Markup(script),
@@ -95,12 +96,10 @@ def environment() -> Environment:
         data=embed_json,
         base64=lambda png: base64.b64encode(png).decode(),
     )
-    templates.globals.update(version=__version__, letters=LETTERS, colours=verdict_style)
+    templates.globals.update(
+        version=__version__, letters=LETTERS, meanings=MEANINGS, marks=MARKS_LEGEND, colours=verdict_style
+    )
     return templates
-
-
-def _read_template(name: str) -> str:
-    return files("separatrix.pages").joinpath("templates", name).read_text("utf-8")
 
 
 def embed_json(figure: Any) -> Markup:

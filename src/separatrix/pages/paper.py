@@ -5,70 +5,43 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
 from separatrix.pages.bundle import read_ramps
-from separatrix.pages.looks import FAINT, GRID, INK, PRINTED
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
+else:
+    # Modules that draw import these types from here: matplotlib takes a second to load.
+    Axes = Figure = Any
 
 PICTURES = (".pdf", ".png", ".svg")
 """Suffixes of the files that pictures are written to."""
 PAGE_DPI, PAGE_COLOURS = 160, 128
 """Resolution and palette of the pictures inside pages, which are for printing and readers without scripts."""
-STYLE: Mapping[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.0,
-    "axes.titlesize": 8.5,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.labelsize": 8.0,
-    "axes.edgecolor": PRINTED[FAINT],
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": PRINTED[FAINT],
-    "ytick.color": PRINTED[FAINT],
-    "xtick.labelcolor": PRINTED[INK],
-    "ytick.labelcolor": PRINTED[INK],
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "text.color": PRINTED[INK],
-    "axes.labelcolor": PRINTED[INK],
-    "legend.frameon": False,
-    "legend.fontsize": 7.5,
-    "figure.constrained_layout.use": True,
-    "savefig.dpi": 220,
-    # TrueType fonts, since many journals reject Type 3, the default of matplotlib.
-    "pdf.fonttype": 42,
-    # Else identifiers in SVG files would be random, and equal figures give different files.
-    "svg.hashsalt": "separatrix",
-}
-"""The full text width of a paper is about 7 inches; at that width 8 points are 8 points."""
-_UNDATED: Mapping[str, Mapping[str, None]] = {
-    "pdf": {"CreationDate": None},
-    "png": {"Software": None},
-    "svg": {"Date": None},
-}
+_UNDATED: Mapping[str, Any] = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 
 @contextmanager
 def paper_style() -> Iterator[None]:
     """Draw and save in this style inside the block, whatever a matplotlibrc says."""
-    from matplotlib import rc_context, rcdefaults, rcParams
+    from matplotlib import rc_context, rc_params_from_file, rcdefaults, rcParams
 
-    style: Any = dict(STYLE)
     with rc_context():
         rcdefaults()
-        rcParams.update(style)
+        with as_file(files("separatrix.pages").joinpath("templates", "paper.mplstyle")) as style:
+            rcParams.update(rc_params_from_file(style, use_default_template=False))
         yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches."""
+    from matplotlib import figure
+
+    return figure.Figure(figsize=(width, height))
 
 
 def save_figure(figure: Figure, kind: str, **options: Any) -> bytes:

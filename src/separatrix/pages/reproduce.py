@@ -20,8 +20,8 @@ from separatrix.pages.paper import paper_style, save_figure, save_small_png
 
 STORE = "results.db"
 """The file of the sweeps' cells."""
-FIGURES = ("sweeps", "phase", "attention", "margin", "hoeffding", "line")
-"""Modules of the figures and attributes of their data, in the order of the report."""
+FIGURES = ("proofs", "sweeps", "phase", "attention", "margin", "hoeffding", "line")
+"""Modules of the figures and attributes of their data, in the order of the report; the first has no number."""
 
 
 def reproduce(out: Path, quiet: bool, effort: Effort = FULL, run_claims: RunClaims = ledger) -> Reproduction:
@@ -47,6 +47,7 @@ def _report(data: ReproductionData, paper_figures: list[PaperFigure]) -> dict[st
         "ledger.json": json_file(data.ledger.as_json()),
         "separations.json": json_file([row.as_json() for row in find_separations(data.answers)]),
         "scaling.json": json_file([row.as_json() for row in data.growth]),
+        **data.proofs.files,
         **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in data.sweeps},
     }
 
@@ -63,12 +64,5 @@ def _pictures(paper_figures: list[PaperFigure]) -> dict[str, bytes]:
 
 
 def _progress(quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description:<34}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=quiet,
-        transient=True,
-    )
+    columns = TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)

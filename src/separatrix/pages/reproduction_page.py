@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from separatrix.analysis.laws.scaling_result import NoScaling, ScalingRow
+from separatrix.analysis.weights import Weights
 from separatrix.claims import SECTIONS, ClaimStatus, Entry, count_statuses
 from separatrix.claims.paper.figures import BASE, GROWTH_PARAMETERS
+from separatrix.claims.paper.proofs import ProvedStatements
 from separatrix.claims.paper.reproduction import FAR, ReproductionData
 from separatrix.claims.paper.separations import LINEAR_FAMILY, PaperSeparation, PointAnswer, find_separations
 from separatrix.pages.commands import reproduce_command, spell_number, spell_value
@@ -28,6 +30,7 @@ ANSWER_COLUMNS = {
 
 def page(data: ReproductionData, figures: Sequence[PaperFigure], images: Mapping[str, bytes]) -> str:
     """Return the page; `images` are the figures as PNG, for printing and readers without scripts."""
+    proof_figure, *figures = figures
     return render_page(
         "reproduction.html.j2",
         ("map", "chart"),
@@ -36,7 +39,8 @@ def page(data: ReproductionData, figures: Sequence[PaperFigure], images: Mapping
         illustration=data.illustration,
         picture=save_figure(draw(data.illustration), "svg"),
         images=images,
-        sections=(separations_section(data.answers), growth_section(data.growth)),
+        proved=proofs_section(data.proofs, proof_figure, images[proof_figure.name]),
+        sections=(separations_section(data.answers), growth_section(data.growth), weights_section(data.weights)),
         far=spell_number(FAR),
         far_softmax=spell_number(data.far["softmax"].margin, 5),
         far_linear=spell_number(data.far["linear"].margin * FAR, 3),
@@ -99,6 +103,50 @@ def _claim_row(entry: Entry) -> tuple[Any, ...]:
         finding.where,
         finding.slack,
         str(total) if holding == total else f"{holding} of {total} hold",
+    )
+
+
+def proofs_section(data: ProvedStatements, figure: PaperFigure, image: bytes) -> Section:
+    """Return the statements about every n, each with its certificate."""
+    return render_section(
+        "proofs",
+        "Proved for every n",
+        "reproduction_proofs.html.j2",
+        proofs=[
+            (proof, (name, data.files[f"proofs/{name}.json"], f"proofs/{name}.v" in data.files))
+            for name, proof in data.proofs.items()
+        ],
+        theorem=data.theorem,
+        laws=[(name, law.statement, law.reason) for name, law in data.laws.items()],
+        figure=figure,
+        image=image,
+    )
+
+
+def weights_section(weights: Weights) -> Section:
+    """Return other weight matrices of linear attention, with their price."""
+    rows = [
+        (
+            choice,
+            ", ".join(choice.needs) or "–",
+            spell_number(float(choice.attention[1])),
+            spell_number(float(choice.margin)),
+            f"{spell_number(choice.distinguish)}, {choice.verdict}",
+            ", ".join(
+                "not defined" if error.distinguish is None else spell_number(error.distinguish)
+                for error in choice.if_amplitude_differs
+            ),
+        )
+        for choice in weights.choices
+    ]
+    rescued = sum(choice.verdict == "distinguishes" for choice in weights.choices)
+    return render_section(
+        "weights",
+        f"With {rescued} of {len(weights.choices)} weight matrices linear attention distinguishes, each at a price",
+        "reproduction_weights.html.j2",
+        "Other weights",
+        weights=weights,
+        rows=rows,
     )
 
 

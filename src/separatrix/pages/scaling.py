@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.analysis.laws import NoScaling, Scaling, Scalings
 from separatrix.core.errors import UsageError
 from separatrix.core.numbers.spelling import RAISED, for_people
-from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart, draw_charts
+from separatrix.pages.charts import Chart, ChartAxis, Series, chart_page, draw_chart
 from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import choose_looks
 from separatrix.pages.maps.captions import describe_fixed, join_words
 from separatrix.pages.maps.scales import axis_label
-from separatrix.pages.pages import render_page
-from separatrix.pages.paper import paper_style, save_small_png
-from separatrix.pages.plots.registry import SIZE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from separatrix.pages.paper import Axes
 
 MAX_NAMED = 4
 """Mechanisms or laws that a heading names."""
@@ -45,15 +40,12 @@ def sentences(result: Scaling | Scalings) -> list[str]:
     """Return the fixed parameters, the law of each mechanism, and the evidence."""
     answers = _scalings(result)
     refused = [row for row in result if isinstance(row, NoScaling)] if isinstance(result, Scalings) else []
-    laws = [(answer.question.label, describe_law(answer), answer.law.reason, answer.remark) for answer in answers]
+    laws = [f"{x.question.label}: {describe_law(x)}; {x.law.reason}. {x.remark}".strip() for x in answers]
+    proofs = [(answer.question.label, answer.proved) for answer in answers if answer.proved is not None]
     return [
         *describe_fixed(answers[0].question.fixed, answers[0].question.taken),
-        *(f"{mechanism}: {law}; {reason}. {remark}".strip() for mechanism, law, reason, remark in laws),
-        *(
-            f"{answer.question.label}, proved {answer.proved.tag}: {answer.proved.statement}."
-            for answer in answers
-            if answer.proved is not None
-        ),
+        *laws,
+        *(f"{label}, proved {law.tag}: {law.statement}." for label, law in proofs),
         *(f"{row.mechanism}: {row.reason}." for row in refused),
         *dict.fromkeys(f"{answer.engine}: {answer.evidence}." for answer in answers),
     ]
@@ -85,8 +77,7 @@ def _law_texts(answer: Scaling) -> tuple[str, str]:
     law, subject = answer.law, f"for {answer.question.label}"
     form = f" ({law.form_name})" if law.form_name else ""
     if law.power_law is None:
-        long = f"grows by a law that these points do not determine {subject}"
-        return "the points do not determine the law", long
+        return "the points do not determine the law", f"grows by a law that these points do not determine {subject}"
     if not law.power_law:
         return f"not a power law{form}", f"follows no power law {subject}{form}"
     if law.form_name == "constant":
@@ -148,16 +139,11 @@ def page(result: Scaling | Scalings) -> str:
     if not _scalings(result):
         reason = next(row.reason for row in result if isinstance(row, NoScaling))  # type: ignore[union-attr]
         raise UsageError(f"there is nothing to draw: {reason}")
-    with paper_style():
-        image = save_small_png(draw_charts([chart(result)], SIZE, 1))
-    return render_page(
-        "curve.html.j2",
-        ("chart",),
+    return chart_page(
+        chart(result),
         title=finding(result),
         description="",
         sentences=sentences(result),
-        image=image,
-        chart=chart(result),
         **table(result),
         made_by=made_by(result),
     )

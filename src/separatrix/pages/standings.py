@@ -61,8 +61,8 @@ def standing_text(standing: ConstructionResult | NoConstructionResult) -> Standi
 def sort_worst_first(card: Card, other_cards: Sequence[Card]) -> list[tuple[str, list[StandingText]]]:
     """Return the cells of a card and of others by construction, those on which it fails first."""
     columns = [
-        {standing.name: standing_text(standing) for standing in each_card.constructions.values()}
-        for each_card in (card, *other_cards)
+        {standing.name: standing_text(standing) for standing in column_card.constructions.values()}
+        for column_card in (card, *other_cards)
     ]
     rows = [(name, [column[name] for column in columns]) for name in columns[0]]
     return sorted(rows, key=lambda row: WORST_FIRST.index(row[1][0].word))

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
+import separatrix as sx
 from separatrix.analysis.choose import Budget, choose, task_cells
 from separatrix.analysis.choose.budget import format_bytes, read_memory
 from separatrix.analysis.choose.choice import Choice
-from separatrix.analysis.choose.construction_cells import nearest_point
+from separatrix.analysis.choose.construction_cells import BOTH, ChoiceCell, construction_cell, nearest_point
 from separatrix.analysis.choose.task_cells import task_cell
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import mechanism_named
+from separatrix.training.tasks import Split
+
+choice_module = import_module("separatrix.analysis.choose.choice")
+cells_module = import_module("separatrix.analysis.choose.construction_cells")
 
 
 @pytest.mark.parametrize(
-    ("name", "least", "most"), [("n", 2, 10**18), ("layers", 1, 1000), ("heads", 1, 1024), ("width", 1, 1024)]
+    ("name", "least", "most"),
+    [("n", 2, 10**18), ("layers", 1, 1000), ("heads", 1, 1024), ("kv_heads", 1, 1024), ("width", 1, 1024)],
 )
 def test_sizes_have_limits(name: str, least: int, most: int) -> None:
     for value in (least, most):
-        assert getattr(Budget.read({"n": 100, name: value}), name) == value
+        assert getattr(Budget.read({"n": 100, "heads": 1024, name: value}), name) == value
     for value in (least - 1, most + 1):
         with pytest.raises(UsageError, match=name):
             Budget.read({"n": 100, name: value})
@@ -113,5 +121,133 @@ def test_weights_are_scored_on_few_samples_only_if_these_rule_them_out(monkeypat
     with monkeypatch.context() as bad:
         bad.setattr(task_cells, "score_model", lambda model, task, samples: 0.0)
         assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence
+    task = task_cells.task_at("needle", 16)
+    assert task is not None
+    found = task_cell("needle", softmax, budget)
+    assert found.best_score == task.ceiling(task.samples(400, Split.TEST)).score
+    assert found.score is not None
+    assert abs(found.best_score - found.score) < 0.05
+    monkeypatch.setattr(task_cells, "witnessed_mechanisms", lambda task: ())
+    unwritten = task_cell("needle", softmax, budget)
+    assert (unwritten.score, unwritten.best_score) == (None, found.best_score)
+    monkeypatch.undo()
+    monkeypatch.setattr(task_cells, "FIRST_SAMPLES", (100, 200))
     monkeypatch.setattr(task_cells, "MAX_SCORED_TOKENS", 1)
     assert "on the same 100 samples" in task_cell("needle", softmax, budget).evidence
+
+
+def cell(word: str, same: bool | None = None, n: int | None = 200, name: str = "spike") -> ChoiceCell:
+    return ChoiceCell(name, word, "certified", n, "it is so", "separatrix", same_in_format=same)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "is_unknown"),
+    [
+        (cell("distinguishes"), None, False),
+        (cell("distinguishes", True), None, False),
+        (cell("can"), None, False),
+        (cell("learned"), None, False),
+        (cell("blind"), "blind with this reader on spike", False),
+        (cell("blind", False), "blind with this reader on spike", False),
+        (cell("blind", True), "blind, and the difference is lost in float16, on spike", False),
+        (cell("saturated", True), "blind, and the difference is lost in float16, on spike", False),
+        (cell("saturated"), "saturated (this reader fires on both D0 and D1) on spike", False),
+        (cell("partial", True), "distinguishes only some of the time with this reader on spike", False),
+        (cell("lost", True), "the difference is lost in float16 on spike", False),
+        (cell("cannot"), "proved unable, in exact arithmetic, on spike", False),
+        (cell("cannot", n=198), "proved unable, in exact arithmetic, on spike at n=198", False),
+        (cell("cannot", n=None), "proved unable, in exact arithmetic, on spike", False),
+        *((cell(word), None, True) for word in ("undecided", "not known", "not learned", "contradiction")),
+    ],
+)
+def test_every_word_excludes_leaves_open_or_satisfies(given: ChoiceCell, reason: str | None, is_unknown: bool) -> None:
+    budget, softmax = Budget.read({"n": 200, "dtype": "float16"}), mechanism_named("softmax")
+    row = choice_module._build_row(softmax, budget, ("spike",), {"spike": given})
+    assert row.excluded_by == (() if reason is None else (reason,))
+    assert row.failed_on == (() if reason is None else ("spike",))
+    assert row.not_known == (("spike",) if is_unknown else ())
+    assert row.has_results is (given.word != "not known")
+    assert row.status.value == ("excluded" if reason else "not known" if is_unknown else "fits")
+    assert (row.operations_exponent is None) is (reason is not None)
+    free = choice_module._build_row(softmax, budget, (), {"spike": given})
+    assert (free.excluded_by, free.failed_on, free.not_known) == ((), (), ())
+
+
+def test_mechanisms_are_ordered_by_status_then_failures_then_merits(found: Choice) -> None:
+    good, bad = {"a": cell("can"), "b": cell("learned")}, {"a": cell("can"), "b": cell("blind")}
+    template = replace(found.mechanisms[0], excluded_by=(), failed_on=(), not_known=(), kept_bytes=8, sees=good)
+    excluded = replace(template, excluded_by=("x",), failed_on=("x",))
+    ordered = [
+        template,
+        replace(template, kept_bytes=9),
+        replace(template, sees=bad, kept_bytes=1),
+        replace(template, not_known=("x",)),
+        replace(template, not_known=("x", "y"), kept_bytes=1),
+        replace(excluded, failed_on=()),
+        replace(excluded, kept_bytes=1, sees=bad),
+        excluded,
+        replace(excluded, sees=bad),
+        replace(excluded, kept_bytes=9),
+        replace(excluded, not_known=("y",), kept_bytes=1),
+        replace(excluded, failed_on=("x", "y"), kept_bytes=1),
+    ]
+    keys = [row.sort_key for row in ordered]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("n", "has_groups", "groups", "literal", "reason"),
+    [
+        (100, True, 64, False, ""),
+        (101, True, 64, False, "ends at n=50"),
+        (100, True, 65, False, "has 65 different tokens"),
+        (100, True, 65, True, "has 65 different tokens"),
+        (100, False, 0, False, "needs every token"),
+        (100, False, 0, True, ""),
+    ],
+)
+def test_constructions_are_skipped_that_say_nothing_about_a_length(
+    n: int, has_groups: bool, groups: int, literal: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = SimpleNamespace(n=50, has_groups=has_groups, group_count=lambda: groups)
+    monkeypatch.setattr(choice_module, "MAX_GROUPS", 64)
+    monkeypatch.setattr(choice_module, "nearest_point", lambda name, length: point)
+    assert choice_module._reason_to_skip("spike", n, literal) == reason
+    monkeypatch.setattr(choice_module, "nearest_point", lambda name, length: None)
+    assert choice_module._reason_to_skip("spike", n, literal) == "has no length near"
+
+
+@pytest.mark.parametrize(
+    ("interval", "rows_equal", "same", "word", "kind"),
+    [
+        ((1.0, 1.0), False, False, "distinguishes", "certified"),
+        ((1.0, 1.0), False, True, "lost", "certified"),
+        ((0.5, 0.5), False, True, "lost", "certified"),
+        ((0.0, 0.0), False, True, "blind", "certified"),
+        ((0.0, 0.0), False, None, "blind", "certified"),
+        ((0.0, 0.0), True, True, "cannot", "proved"),
+        ((1.0, 1.0), True, True, "contradiction", "contradiction"),
+        ((0.0, 0.5), True, True, "undecided", "certified"),
+    ],
+)
+def test_a_cell_claims_no_more_than_its_evidence(
+    interval: tuple[float, float], rows_equal: bool, same: bool | None, word: str, kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    outcome = sx.verdict("spike", "softmax", n=200).outcome
+    outcome = replace(outcome, p0=0.0, p1=0.0, only=0.0, fire_d1=0.0, distinguish=interval[0], interval=interval)
+    outputs = SimpleNamespace(proves=True, has_equal_rows=rows_equal, evidence="fractions")
+    stored = SimpleNamespace(same=same, same_probe=same)
+    monkeypatch.setattr(cells_module, "solve_until_decided", lambda *_: outcome)
+    monkeypatch.setattr(cells_module, "_compute_outputs", lambda *_: outputs)
+    monkeypatch.setattr(cells_module, "store_in_format", lambda *_: stored)
+    found = construction_cell("spike", mechanism_named("softmax"), Budget.read({"n": 200}))
+    assert (found.word, found.kind) == (word, kind)
+    assert found.interval == interval
+    assert found.same_in_format is (None if word == "undecided" else same)
+    assert found.displayed_word == (BOTH if word == "blind" and same else word)
+    assert ("readers" in found.command) is (word in ("lost", "cannot", "contradiction"))
+    if rows_equal and word == "cannot":
+        outputs.proves = False
+        assert construction_cell("spike", mechanism_named("softmax"), Budget.read({"n": 200})).word == "blind"

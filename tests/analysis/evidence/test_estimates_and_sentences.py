@@ -1,20 +1,31 @@
 """Intervals over seeds, and the sentence that follows from five numbers."""
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from separatrix.analysis.evidence.conclusions import Scores, TrainingWord, describe_scores
+from separatrix.analysis.evidence.conclusions import (
+    SAMPLING_SLACK,
+    BesideFloor,
+    Scores,
+    TrainingWord,
+    describe_comparisons,
+    describe_scores,
+)
 from separatrix.analysis.evidence.estimates import (
+    PairedDifference,
     SeedShare,
     SeedSummary,
     compare_pairs,
     describe_resolution,
     holm,
     median_rank,
+    sampling_half,
     seeds_to_resolve,
     sign_flip_p,
 )
@@ -207,3 +218,85 @@ def test_lower_is_better_where_scores_are_errors() -> None:
     assert word is TrainingWord.CANNOT
     assert "at best 0.2300" in sentence
     assert "hand-written weights reach 0.2310, but training reached 0.4200" in sentence
+
+
+def test_a_score_within_the_scatter_of_a_ceiling_has_reached_it() -> None:
+    for sign in (1, -1):
+        found = Scores(sign, 0.01, 1.0, None, None, None, SeedShare(0, 6))
+        assert found.reaches(-sign * SAMPLING_SLACK, 0.0)
+        assert found.reaches(sign * 0.5, 0.0)
+        assert not found.reaches(-sign * math.nextafter(SAMPLING_SLACK, 1), 0.0)
+        assert not found.reaches(None, 0.0)
+    assert SAMPLING_SLACK == 0.015
+
+
+@pytest.mark.parametrize(
+    ("witness", "tuned", "sign", "expressible", "weights"),
+    [
+        (0.5, 0.7, 1, 0.7, "tuned hand-written weights"),
+        (0.7, 0.5, 1, 0.7, "hand-written weights"),
+        (0.7, 0.7, 1, 0.7, "hand-written weights"),
+        (0.7, 0.5, -1, 0.5, "tuned hand-written weights"),
+        (None, 0.5, 1, 0.5, "tuned hand-written weights"),
+        (0.5, None, 1, 0.5, "hand-written weights"),
+    ],
+)
+def test_the_best_known_weights(
+    witness: float | None, tuned: float | None, sign: int, expressible: float, weights: str
+) -> None:
+    found = Scores(sign, 0.01, 1.0, None, witness, None, SeedShare(0, 6), tuned=tuned)
+    assert (found.expressible, found.weights) == (expressible, weights)
+
+
+def test_training_in_words() -> None:
+    found = Scores(1, 0.01, 1.0, None, None, 0.5, SeedShare(0, 6))
+    assert found.training == "training reached 0.5000"
+    assert replace(found, steps=12_345).training == "12,345 steps of training reached 0.5000"
+    assert replace(found, is_improving=True).training == "training reached 0.5000, still improving"
+    assert replace(found, trained=None, steps=3).training == "every run failed"
+
+
+def pair(a: str, b: str, difference: float, p: float) -> PairedDifference:
+    return PairedDifference(a, b, SeedSummary([difference] * 6), p)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sentences_compare_only_what_is_better_than_the_floor(sign: int) -> None:
+    above, at, unable = BesideFloor.ABOVE, BesideFloor.AT, BesideFloor.UNABLE
+    pairs = [
+        pair("a", "b", 0.25, 0.05),
+        pair("a", "c", -0.125, 0.01),
+        pair("b", "c", 0.5, 0.0501),
+        pair("a", "d", 1, 0),
+    ]
+    positions = {"a": above, "b": above, "c": above, "d": at, "e": BesideFloor.FAILED, "f": unable}
+    lines = describe_comparisons(positions, pairs, sign)
+    assert lines[:4] == (
+        "f: proved to be unable to reach the floor, which takes another class of models",
+        "nothing can be concluded about d, e: not shown to be better than the floor",
+        f"{'a is better than b' if sign > 0 else 'b is better than a'} by 0.2500 (adjusted p = 0.05)",
+        f"{'c is better than a' if sign > 0 else 'a is better than c'} by 0.1250 (adjusted p = 0.01)",
+    )
+    assert lines[4] == "no significant difference between b and c"
+    assert "6 seeds cannot show a difference among 4 pairs" in lines[5]
+    assert len(lines) == 6
+    assert describe_comparisons({"a": above, "b": above}, [pair("a", "b", 0.25, 0.01)], 1) == (
+        "a is better than b by 0.2500 (adjusted p = 0.01)",
+    )
+    (only,) = describe_comparisons({"a": at, "b": at}, [pair("a", "b", 0.25, 0.01)], 1)
+    assert only.startswith("no mechanism was shown to be better than the floor")
+
+
+def test_sampling_errors_of_shares() -> None:
+    assert sampling_half(0.5, 100) == pytest.approx(1.959964 * 0.05, rel=1e-6)
+    assert [sampling_half(share, 100) for share in (0.0, 1.0, -0.5, 1.5)] == [0.0] * 4
+
+
+def test_more_than_twenty_seeds_are_flipped_at_random_and_the_p_value_stays_valid() -> None:
+    """The smallest p-value counts the observed signs; a two-sided p-value of few large gaps is known."""
+    assert sign_flip_p([1.0] * 20) == 2 / 2**20
+    assert sign_flip_p([1.0] * 40) == 1 / 100_001
+    single = [1.0] + [0.0] * 30
+    assert sign_flip_p(single) == 1.0
+    two = [1.0, 1.0] + [0.0] * 30
+    assert sign_flip_p(two) == pytest.approx(0.5, abs=0.005)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from inspect import signature
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,17 @@ import pytest
 from separatrix.analysis.evidence.conclusions import BesideFloor, compare_with_floor
 from separatrix.analysis.evidence.estimates import SeedSummary, seeds_to_resolve, sign_flip_p
 from separatrix.analysis.evidence.predictions import PredictedScore, Prediction
-from separatrix.analysis.evidence.protocol import measure_late_improvement, rates_near_best, read_experiment
+from separatrix.analysis.evidence.protocol import (
+    Experiment,
+    learn,
+    measure_late_improvement,
+    rates_near_best,
+    read_experiment,
+)
 from separatrix.analysis.evidence.training_result import TrainingResult
 from separatrix.core.errors import UsageError
-from separatrix.training.tasks import Metric
+from separatrix.mechanisms import mechanism_named
+from separatrix.training.tasks import Metric, task_named
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -125,3 +133,13 @@ def test_a_rank_correlation_takes_four_pairs() -> None:
     assert Prediction("", "", pairs, ()).correlation == pytest.approx(-1)
     assert Prediction("", "", pairs[:3], ()).correlation is None
     assert Prediction("", "", tuple(replace(pair, trained=1.0) for pair in pairs), ()).correlation is None
+
+
+def test_experiments_have_the_same_numbers_of_runs_wherever_they_are_asked_for() -> None:
+    task = task_named("needle").read({"n": 16})
+    asked = Experiment(task, (mechanism_named("softmax"),), task.default_setting(), seeds=range(1, 3), pilots=2)
+    assert [run.seed for run in asked.pilot_runs(asked.mechanisms[0], Fraction(1))] == [10_000, 10_001]
+    plain = Experiment(task, asked.mechanisms, asked.setting)
+    assert (list(plain.seeds), plain.pilots, plain.tuned) == ([1, 2, 3, 4, 5, 6], 1, 2)
+    parameters = signature(learn).parameters
+    assert [parameters[name].default for name in ("seeds", "pilots", "tuned")] == [6, 1, 2]

@@ -15,7 +15,7 @@ from separatrix.analysis.evidence.protocol import FIRST_PILOT_SEED, learn, read_
 from separatrix.analysis.evidence.runs import Stopped
 from separatrix.analysis.evidence.training_result import ReportPart
 from separatrix.cli.application import run as typed
-from separatrix.cli.learn import ending_early
+from separatrix.cli.learn import run_progress
 from separatrix.core.errors import UsageError
 from separatrix.pages.learned.page import page, predictions_section
 from separatrix.sweeps.store import results
@@ -211,7 +211,7 @@ def test_a_small_report_has_every_figure_and_holds_predictions_against_training(
 
 
 def test_what_the_user_stops_ends_as_a_sweep_does(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as ended, ending_early():
+    with pytest.raises(typer.Exit) as ended, run_progress(quiet=True):
         raise Stopped("stopped after 3 of 6 runs; the same command goes on from there")
     assert ended.value.exit_code == 130
     assert "separatrix: stopped after 3 of 6 runs" in capsys.readouterr().err

@@ -27,6 +27,7 @@ from separatrix.analysis.evidence.published import (
     OurNumber,
     PublishedNumber,
     judge_agreement,
+    read_printed,
 )
 from separatrix.analysis.evidence.reproductions import measure_published
 from separatrix.cli.application import run as typed
@@ -281,3 +282,43 @@ def test_published_numbers_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == [each.name for each in PUBLISHED]
     assert rows[0]["measured_by"] == "separatrix learn parity softmax trained=40 tested=256 rates=0.003,0.01"
+
+
+NEARLY = "it is 0.12 from ours, and may itself be off by 0.125"
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "verdict", "why"),
+    [
+        (entry(0.5, 0.0), OurNumber(0.5, (0.5, 0.75)), "agrees", "it lies in our interval"),
+        (entry(0.5, 0.0), OurNumber(0.5, (0.25, 0.5)), "agrees", "it lies in our interval"),
+        (entry(0.5, 0.0), OurNumber(0.5), "agrees", "it lies in our interval"),
+        (entry(0.5, 0.125), OurNumber(0.7, (0.625, 0.75)), "agrees", NEARLY),
+        (entry(0.5, 0.125), OurNumber(0.3, (0.25, 0.375)), "agrees", NEARLY),
+        (entry(0.5, 0.125), OurNumber(0.7, (0.6251, 0.75)), "differs", "it is 0.13 from our interval"),
+        (entry(0.5, 0.0, differs="more data"), OurNumber(0.7), "differs", "it is 0.2 from our interval; more data"),
+        (entry(0.0, 0.0, **EXACT), OurNumber(0.0), "agrees", "it is the same"),
+        (entry(0.0, 0.0, **EXACT), OurNumber(0.005), "agrees", "it is the same but for rounding"),
+        (entry(0.0, 0.25, **EXACT), OurNumber(0.255), "agrees", "it is the same but for rounding"),
+        (entry(0.0, 0.0, **EXACT), OurNumber(0.0051), "differs", "it is 0.0051 from ours"),
+        (entry(0.5, other="other data"), OurNumber(0.5), "other setting", "other data"),
+        (entry(0.5, not_measured="too large"), None, "not computed", "too large"),
+        (entry(0.5), None, "not computed", "every run failed"),
+    ],
+)  # fmt: skip
+def test_the_rule_at_its_limits(published: PublishedNumber, ours: OurNumber | None, verdict: str, why: str) -> None:
+    found, reason = judge_agreement(published, ours)
+    assert (found.value, reason) == (verdict, why)
+
+
+def test_changed_parameters_make_the_question_another_one() -> None:
+    found, why = judge_agreement(entry(0.5, other="other data"), OurNumber(0.5), "asked with n=8")
+    assert (found, why) == (Agreement.OTHER, "asked with n=8; other data")
+
+
+@pytest.mark.parametrize(
+    ("digits", "value", "error"),
+    [("3", 3, 0.5), ("0.5", 0.5, 0.05), ("0.02", 0.02, 0.005), ("97%", 0.97, 0.005), ("98.65%", 0.9865, 0.00005)],
+)
+def test_a_printed_number_is_off_by_half_of_its_last_digit(digits: str, value: float, error: float) -> None:
+    assert read_printed(digits) == pytest.approx((value, error), rel=1e-15)

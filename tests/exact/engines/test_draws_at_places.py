@@ -119,6 +119,26 @@ def test_draws_together_are_draws_one_by_one(
     assert fewer.evidence == found.evidence
 
 
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_draws_that_share_a_place_are_those_of_the_seed(seed: int) -> None:
+    """The place is drawn first, then all signs, from one generator; in however many shares they are read."""
+    construction, mechanism = point("spike"), mechanism_named("softmax")
+    found = dense.solve(construction, mechanism, Sampling(DRAWS, seed))
+    rng = np.random.default_rng(seed)
+    (place,) = draw_places(rng, construction.n, 1)
+    signs = 2 * rng.integers(0, 2, (DRAWS * construction.m, construction.signs), dtype=np.int8).astype(float) - 1
+    fired = []
+    for label in (0, 1):
+        x = construction.dense(label, place, torch.float64)
+        assert x.values is not None
+        out = attend(mechanism, x.queries[None], x.keys[None], x.values[None], last=x.last)[0]
+        fired.append(((out @ torch.from_numpy(signs).mT).amax(0) > construction.threshold).reshape(DRAWS, -1).numpy())
+    d0, d1 = fired
+    assert (found.p0, found.p1, found.only) == (d0.mean(), d1.mean(), (d1 & ~d0).mean())
+    assert (found.fire_d0, found.fire_d1) == (d0.any(1).mean(), d1.any(1).mean())
+    assert found.distinguish == (d1.any(1) & ~d0.any(1)).mean()
+
+
 def test_so_many_signs_are_held_at_once_and_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """With little memory the same draws are read in more parts."""
     construction, mechanism = point("rough"), wrap(forgets)

@@ -157,8 +157,8 @@ def test_a_tie_that_float64_would_call_is_not_called() -> None:
 
 
 def test_a_tie_between_balls_is_reported_as_undecided() -> None:
-    """Taylor scores cancel parity exactly, but as balls they cannot know it."""
-    point, mechanism = made("parity", tau="1/2"), mechanism_named("taylor:order=2")
+    """The scores 5 and 2 of the logits 4 and 1 are rational, but as balls they cannot know it: the output is 5/27."""
+    point, mechanism = made("dispersion", tau="5/27"), mechanism_named("taylor:order=1")
     found = certified.solve(point, mechanism)
     assert "comparisons undecided at 32768 bits" in found.evidence
     assert found.interval[0] < found.interval[1]
@@ -166,9 +166,16 @@ def test_a_tie_between_balls_is_reported_as_undecided() -> None:
         closed.solve(point, mechanism)
 
 
+def test_a_tie_that_a_polynomial_decides_does_not_fire() -> None:
+    """Order 2 cancels the parity of three bits: D1 gives b, which is tau; order 3 does not cancel it."""
+    point = made("parity", tau="1/2")
+    assert certified.solve(point, mechanism_named("taylor:order=2")).p1 == 0
+    assert certified.solve(point, mechanism_named("taylor:order=3")).p1 == Fraction(1, 2)
+
+
 def test_undecided_comparisons_give_bounds_on_both_labels() -> None:
     """Where D0 is undecided, D1 may fire alone or not, be it undecided itself or sure to fire."""
-    point, mechanism = made("parity", tau="1/2"), mechanism_named("taylor:order=2")
+    point, mechanism = made("dispersion", tau="5/27"), mechanism_named("taylor:order=1")
     tied = point.descriptions[1]
     raised = tuple(replace(kind, value=(kind.value[0] + 1,)) for kind in tied.groups)
     for other in (tied, replace(tied, groups=raised)):
@@ -286,19 +293,19 @@ def test_plain_numbers_are_multiples_of_log_e() -> None:
 
 
 def test_certificates_are_refused_in_one_line() -> None:
-    for name, values in (("duplication", SMALL["duplication"]), ("location", {"n": 20, "d": 7, "m": 3})):
+    for name in ("routing", "rough"):
+        point = construction_named(name).read(construction_named(name).example)
         with pytest.raises(EngineRefusal, match=f"there are no certificates for {name}"):
-            certify(construction_named(name).read(values), mechanism_named("softmax"), DELTA)
+            certify(point, mechanism_named("softmax"), DELTA)
 
 
 def test_the_command_line_takes_the_defaults(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from separatrix.cli import main; main()", "verdict", "duplication"]
-    words = ["linear", "n=100", "m=12", "--certificate", str(tmp_path / "none.json")]
+    command = [sys.executable, "-c", "from separatrix.cli import main; main()", "verdict", "routing"]
+    words = ["linear", "n=8", "m=12", "--certificate", str(tmp_path / "none.json")]
     narrow = {**os.environ, "COLUMNS": "80"}
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=narrow, check=False)
     assert done.returncode == 2
-    assert "no certificates for duplication" in done.stderr
-    assert "leave out --certificate" in done.stderr
+    assert "the tokens of routing are not rational" in done.stderr
     assert not list(tmp_path.iterdir())
     assert verdict("duplication", "linear", n=100, m=12).word == "blind"
 

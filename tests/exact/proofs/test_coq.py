@@ -131,10 +131,10 @@ def test_a_missing_library_is_told_how_to_install(tmp_path: Path, monkeypatch: p
 
 
 def test_coq_is_ended_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_coqc(tmp_path, "exec sleep 60", monkeypatch)
+    fake_coqc(tmp_path, "exec sleep 600", monkeypatch)
     started = time.monotonic()
     assert run_coq("", seconds=0.5).failure == "Coq did not finish within 0.5 seconds"
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 300
 
 
 def test_without_coq_the_command_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

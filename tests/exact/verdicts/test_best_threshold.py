@@ -145,12 +145,12 @@ def test_as_many_signs_as_tokens(name: str, values: dict[str, object], spelling:
 
 
 def test_a_tie_that_no_precision_decides_is_not_certified() -> None:
-    """Order 2 cancels parity exactly: D1 gives b as D0 does, which only balls know, and tau is b."""
-    found = readers("parity", "taylor:order=2", {"n": 32, "m": 1, "b": "0.11", "tau": "0.11"})
+    """The scores 5 and 2 of the logits 4 and 1 give exactly tau, which balls cannot know."""
+    found = readers("dispersion", "taylor:order=1", {"n": 12, "m": 1, "tau": "5/27"})
     assert found.fixed.word == "undecided"
     assert found.threshold is not None
-    assert found.threshold.outcome.interval == (0.0, 0.0)
-    assert found.threshold.tau != Fraction(11, 100)
+    assert found.threshold.outcome.interval == (0.5, 0.5)
+    assert found.threshold.tau != Fraction(5, 27)
     assert "but those within" in found.threshold.among
     assert found.verdict.word is Word.OPEN
     assert "P between 0 and 0.5" in found.verdict.evidence

@@ -154,6 +154,11 @@ def test_other_multiplicities_are_not_equal_outputs() -> None:
     assert store_in_format(float_rows([[1.0]], [[1.0], [1.0]]), "bf16").same is None
     assert store_in_format(float_rows([[1.0]], [[2.0]]), "bf16").same is False
     assert store_in_format(float_rows([[1.0]], [[2.0], [2.0]]), "bf16").same is False
+    several = [[5.0], [1.0], [1.0]]
+    assert store_in_format(float_rows([[1.0], [5.0]], several), "bf16").same is None
+    assert store_in_format(float_rows(several, [[1.0], [5.0]]), "bf16").same is None
+    nearest = store_in_format(float_rows([[1.0], [5.0]], [[5.0], [1.0], [1.25]]), "bf16")
+    assert (nearest.same, nearest.ulps) == (False, 0.25 / 2**-7)
 
 
 @pytest.mark.parametrize(("distance", "has_gap"), [(10, False), (11, True)])

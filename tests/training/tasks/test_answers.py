@@ -14,6 +14,7 @@ from separatrix.core.errors import UsageError
 from separatrix.mechanisms import mechanism_named
 from separatrix.training.tasks import Samples, Split, Task, task_named
 from separatrix.training.tasks._shifted import log_norm_ratio
+from separatrix.training.tasks.listops import _one_list_values
 
 
 def draw_samples(name: str, count: int = 60, split: Split = Split.TEST, **parameters: object) -> tuple[Task, Samples]:
@@ -223,3 +224,19 @@ def test_the_norm_ratio_is_the_mean_over_directions(dz: int) -> None:
         for k in map(float, shift * norms)
     ]
     assert ratios == pytest.approx(np.array(by_formula, dtype=float), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("expression", "values"),
+    [
+        ("[MAX 3 [MIN 5 2 ] 1 ]", [0, 3, 3, 5, 3, 5, 3, 5, 1]),
+        ("[SM [MIN 5 2 ] [MAX 1 9 ] ]", [3, -1, 9, 6, 1, 4, 3, 7, 1]),
+        ("[MED 4 7 2 ]", [2, 4, 4, 4, 4, 4, 4, 4, -1]),
+        ("[MIN 8 [MAX 6 [SM 7 9 ] 5 ] ]", [1, 8, 8, 6, 5, 8, 5, 5, 0]),
+        ("[MED [MED 1 2 ] [SM 3 4 ] 5 9 ]", [2, 5, 5, 3, 4, 4, 3, 3, 2]),
+    ],
+)
+def test_rules_that_evaluate_one_list_by_hand(expression: str, values: list[int]) -> None:
+    """The operator; its own digits with a stand-in for each inner list; all digits; the first inner operator."""
+    words = [*"0123456789", "[MAX", "[MIN", "[MED", "[SM", "]"]
+    assert _one_list_values([words.index(word) for word in expression.split()]) == values

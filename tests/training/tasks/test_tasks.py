@@ -99,6 +99,16 @@ def test_samples_have_the_declared_shapes(task: Task) -> None:
             assert np.take_along_axis(samples.present, samples.positions, axis=1).all()
 
 
+def test_every_symbol_and_every_answer_occurs(task: Task) -> None:
+    samples = task.samples(COUNT, Split.TEST)
+    if task.vocabulary is not None:
+        option = {"duplication": "first", "modular": "times", "copy": "blanks"}.get(task.name, "name")
+        unused = 0 if getattr(task, option) else 1  # the symbol of an option that is off
+        assert len(np.unique(samples.inputs)) == task.vocabulary - unused
+    if task.metric is Metric.ACCURACY:
+        assert len(np.unique(samples.targets)) == task.outputs
+
+
 def test_the_ceiling_is_above_the_floor(task: Task) -> None:
     samples, sign = task.samples(COUNT, Split.TEST), task.metric.sign
     floor = task.floor(samples)

@@ -16,7 +16,7 @@ from separatrix.analysis.cards.construction_result import (
 )
 from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.costs.cost import measure_cost
-from separatrix.analysis.costs.curves import CostCurve, Disagreement
+from separatrix.analysis.costs.curves import Disagreement, MeasuredCost
 from separatrix.contract import Broken, Examination, examine
 from separatrix.contract.comparisons import require_finite
 from separatrix.contract.inputs import causal_modes, draw_tokens, fit_shape
@@ -71,8 +71,7 @@ def assess(
     for rival in rivals if card.constructions else ():
         on_update(replace(card, finished=False))
         on_crash(partial(_crashed_beside, card, rival))
-        rival_card = _Assessment(tell).build_card(rival, card.softmax_cost)
-        card = replace(card, against=(*card.against, rival_card))
+        card = replace(card, against=(*card.against, _Assessment(tell).build_card(rival, card.softmax_cost)))
     return card
 
 
@@ -91,9 +90,7 @@ class _Assessment:
     on_update: OnUpdate = lambda _: None
     on_crash: OnCrash = lambda _: None
 
-    def build_card(
-        self, mechanism: Mechanism, softmax_cost: CostCurve | Disagreement | None = None, quick: bool = False
-    ) -> Card:
+    def build_card(self, mechanism: Mechanism, softmax_cost: MeasuredCost | None = None, quick: bool = False) -> Card:
         """Return the card of one mechanism; softmax is measured unless its cost is given."""
         name = mechanism.spelled
         self.tell(f"{name}: contract")
@@ -121,13 +118,12 @@ class _Assessment:
         unmeasured = Disagreement(name, "only the contract was requested")
         return replace(card, contract=contract, cost=unmeasured, softmax_cost=unmeasured, finished=True)
 
-    def _complete(self, card: Card, softmax_cost: CostCurve | Disagreement | None) -> Card:
+    def _complete(self, card: Card, softmax_cost: MeasuredCost | None) -> Card:
         """Return the card with everything that comes after the contract."""
         mechanism, scale = card.mechanism, card.calling.scale
         for name, point in reference_points().items():
             self._begin(card, name, partial(_crashed_on, card, name))
-            result = compute_result(name, point, mechanism)
-            card = replace(card, constructions={**card.constructions, name: result})
+            card = replace(card, constructions={**card.constructions, name: compute_result(name, point, mechanism)})
             self.on_update(card)
         if not card.calling.scale_known:
             self._begin(card, "the same with --scale sqrt")

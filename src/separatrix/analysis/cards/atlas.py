@@ -11,15 +11,16 @@ from multiprocessing import active_children, get_context
 from typing import Any, ClassVar
 
 from separatrix.analysis.cards.construction_result import (
+    AnyResult,
     AtlasCell,
-    ConstructionResult,
     NoConstructionResult,
     compute_result,
     find_rescue,
     reference_points,
 )
 from separatrix.constructions import construction_named
-from separatrix.core.documents import keys_of, to_json
+from separatrix.core.documents import keys_of
+from separatrix.core.grouping import group_pairs
 from separatrix.core.parameters import SeparatrixError, UsageError, require_known
 from separatrix.core.result import Result, Row
 from separatrix.core.startup import follow_parent, safe_path, signals_held_back
@@ -27,6 +28,7 @@ from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
 
+Names = str | Sequence[str] | None
 Tell = Callable[[int, int, str], None]
 """Called with the number of finished cells, the number of all cells, and the last or the next cell."""
 
@@ -36,7 +38,7 @@ class AtlasRow:
     """One mechanism with its result on every construction."""
 
     mechanism: Mechanism
-    results: tuple[ConstructionResult | NoConstructionResult, ...]
+    results: tuple[AnyResult, ...]
 
 
 SORT_KEYS: dict[str, Callable[[AtlasRow], Any]] = {
@@ -52,6 +54,7 @@ class Atlas(Result):
 
     kind: ClassVar[str] = "atlas"
     columns: ClassVar[tuple[str, ...]] = tuple(key for key, *_ in keys_of(AtlasCell))
+    items: ClassVar[tuple[str, Any] | None] = ("cells", AtlasCell)
     mechanisms: tuple[AtlasRow, ...]
 
     @property
@@ -71,10 +74,7 @@ class Atlas(Result):
     @property
     def families(self) -> dict[str, list[AtlasRow]]:
         """The rows by the family of the mechanism."""
-        families: dict[str, list[AtlasRow]] = {}
-        for row in self.mechanisms:
-            families.setdefault(row.mechanism.family, []).append(row)
-        return families
+        return group_pairs((row.mechanism.family, row) for row in self.mechanisms)
 
     @property
     def summary(self) -> str:
@@ -92,21 +92,12 @@ class Atlas(Result):
         """Return one row for each mechanism and construction."""
         return [vars(cell) for cell in self.cells]
 
-    @classmethod
-    def document_type(cls) -> Any:
-        """Return the type of the list of cells."""
-        return list[AtlasCell]
-
-    def as_json(self) -> Any:
-        """Return the list that `separatrix atlas --json` prints."""
-        return to_json(self.cells)
-
 
 def atlas(
     mechanisms: Any = None,
-    constructions: str | Sequence[str] | None = None,
+    constructions: Names = None,
     *,
-    family: str | Sequence[str] | None = None,
+    family: Names = None,
     sort: str = "family",
     tell: Tell = lambda *_: None,
     workers: int = 1,
@@ -138,9 +129,7 @@ def atlas(
     return Atlas(tuple(sorted(rows, key=sort_key)))
 
 
-def select_cells(
-    mechanisms: Any = None, constructions: str | Sequence[str] | None = None, family: str | Sequence[str] | None = None
-) -> tuple[list[Mechanism], list[str]]:
+def select_cells(mechanisms: Any, constructions: Names, family: Names) -> tuple[list[Mechanism], list[str]]:
     """Return the mechanisms and the columns of an atlas, before any cell is computed."""
     selection = examples() if mechanisms is None else mechanisms_from(mechanisms)
     if family is not None:
@@ -175,8 +164,7 @@ def find_sort_key(sort: str, columns: Sequence[str]) -> Callable[[AtlasRow], Any
     key, points = sort.replace(" ", ""), reference_points()
     names = [name for name in points if key in (name.partition(",")[0], name.replace(" ", ""))]
     if not names:
-        kinds = dict.fromkeys(name.partition(",")[0] for name in points)
-        require_known("order", sort, [*SORT_KEYS, *kinds])
+        require_known("order", sort, [*SORT_KEYS, *dict.fromkeys(name.partition(",")[0] for name in points)])
     if names[0] not in columns:
         raise UsageError(f"{sort} is not among the selected constructions")
     column = list(columns).index(names[0])
@@ -190,7 +178,7 @@ def find_sort_key(sort: str, columns: Sequence[str]) -> Callable[[AtlasRow], Any
 
 def _compute_cells(
     cells: list[tuple[Mechanism, str]], tell: Tell, workers: int
-) -> Iterator[tuple[tuple[str, str], ConstructionResult | NoConstructionResult]]:
+) -> Iterator[tuple[tuple[str, str], AnyResult]]:
     if workers <= 1:
         for count, (mechanism, name) in enumerate(cells):
             tell(count, len(cells), f"{mechanism.spelled} on {name}")
@@ -225,7 +213,7 @@ def _prepare_worker() -> None:
     torch.set_num_threads(1)
 
 
-def _compute_cell(mechanism: Mechanism, name: str) -> ConstructionResult | NoConstructionResult:
+def _compute_cell(mechanism: Mechanism, name: str) -> AnyResult:
     result = compute_result(name, reference_points()[name], mechanism)
     if isinstance(result, NoConstructionResult):
         return result

@@ -7,13 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from separatrix.analysis.cards.construction_result import (
-    AtlasCell,
-    ConstructionResult,
-    NoConstructionResult,
-    reference_points,
-)
-from separatrix.analysis.costs.curves import CostCurve, Disagreement, compare_with_softmax
+from separatrix.analysis.cards.construction_result import AnyResult, AtlasCell, NoConstructionResult, reference_points
+from separatrix.analysis.costs.curves import Disagreement, MeasuredCost, compare_with_softmax
 from separatrix.core.documents import Document, Hidden, keys_of, shown, shown_as
 from separatrix.core.result import Result, Row
 from separatrix.mechanisms import Causality, Mechanism, mechanism_named
@@ -79,9 +74,9 @@ class Card(Result):
     columns: ClassVar[tuple[str, ...]] = tuple(key for key, *_ in keys_of(AtlasCell))
     calling: Hidden[Calling]
     contract: Hidden[Examination]
-    cost: Hidden[CostCurve | Disagreement]
-    softmax_cost: Hidden[CostCurve | Disagreement]
-    constructions: Mapping[str, ConstructionResult | NoConstructionResult] = field(default_factory=dict)
+    cost: Hidden[MeasuredCost]
+    softmax_cost: Hidden[MeasuredCost]
+    constructions: Mapping[str, AnyResult] = field(default_factory=dict)
     neighbours: Hidden[tuple[Neighbour, ...]] = ()
     """Known mechanisms, the most similar first."""
     unscaled_neighbours: Hidden[tuple[Neighbour, ...]] = ()
@@ -113,7 +108,7 @@ class Card(Result):
         return self.neighbours[:SHOWN_NEIGHBOURS]
 
     @shown_as("cost")
-    def compared_cost(self) -> CostCurve | Disagreement:
+    def compared_cost(self) -> MeasuredCost:
         """The cost on this machine, compared with softmax."""
         return compare_with_softmax(self.cost, self.softmax_cost)
 
@@ -178,9 +173,7 @@ class Card(Result):
             )
             caution = " The results below may mean little." if self.constructions else ""
             return f"{name} breaks the contract: {checks}.{caution}"
-        sizes = ""
-        if contract.longest:
-            sizes = f", tried up to {contract.longest:,} tokens and width {contract.widest}"
+        sizes = f", tried up to {contract.longest:,} tokens and width {contract.widest}" if contract.longest else ""
         factor = self.rounding_magnification
         caution = f" On nearly equal tokens it magnifies rounding errors {factor:.2g} times."
         sentence = f"{name} keeps the contract ({len(contract.passed)} checks{sizes})."
@@ -208,9 +201,8 @@ class Card(Result):
             return ""
         if not changed_verdicts:
             return f"{UNKNOWN_SCALE}; --scale sqrt changes no verdict."
-        verdicts = "; ".join(
-            f"{name} ({self.constructions[name].word} → {word})" for name, word in changed_verdicts.items()
-        )
+        old_words = {name: result.word for name, result in self.constructions.items()}
+        verdicts = "; ".join(f"{name} ({old_words[name]} → {word})" for name, word in changed_verdicts.items())
         count = "1 verdict" if len(changed_verdicts) == 1 else f"{len(changed_verdicts)} verdicts"
         advice = "If it divides them by sqrt(width), use --scale sqrt"
         return f"{UNKNOWN_SCALE}. {advice}, which changes {count}: {verdicts}."
@@ -247,9 +239,7 @@ class Card(Result):
     @property
     def summary(self) -> str:
         """The result of the contract, and the number of constructions with each verdict."""
-        contract = "keeps the contract"
-        if not self.contract.holds:
-            contract = f"breaks {', '.join(self.contract.failed)}"
+        contract = "keeps the contract" if self.contract.holds else f"breaks {', '.join(self.contract.failed)}"
         counts = Counter(result.word for result in self.constructions.values()).most_common()
         words = [f"{'no answer' if word == 'none' else word} on {count}" for word, count in counts]
         end = "" if self.finished else "; not finished"
@@ -282,9 +272,8 @@ class Card(Result):
             *((check, "kept", "") for check in contract.passed),
             *((check, "does not apply", reason) for check, reason in contract.skipped.items()),
         ]
-        return [
-            {"mechanism": name, "check": check, "outcome": outcome, "why": reason} for check, outcome, reason in checks
-        ]
+        columns = ("mechanism", "check", "outcome", "why")
+        return [dict(zip(columns, (name, *check), strict=True)) for check in checks]
 
 
 def describe_neighbours(neighbours: Sequence[Neighbour], is_causal: bool = False) -> str:
@@ -301,14 +290,11 @@ def describe_neighbours(neighbours: Sequence[Neighbour], is_causal: bool = False
     """
     if not neighbours:
         return ""
-    names = [
-        f"{neighbour.mechanism} with a causal mask"
-        if is_causal and mechanism_named(neighbour.mechanism).causality is Causality.EITHER
-        else neighbour.mechanism
-        for neighbour in neighbours[:SHOWN_NEIGHBOURS]
-    ]
-    named_neighbours = zip(names, neighbours, strict=False)
-    equal = [name for name, neighbour in named_neighbours if neighbour.distance <= EQUAL_DISTANCE]
+    names = [neighbour.mechanism for neighbour in neighbours[:SHOWN_NEIGHBOURS]]
+    if is_causal:
+        masked = [mechanism_named(name).causality is Causality.EITHER for name in names]
+        names = [f"{name}{' with a causal mask' * is_masked}" for name, is_masked in zip(names, masked, strict=True)]
+    equal = [name for name, other in zip(names, neighbours, strict=False) if other.distance <= EQUAL_DISTANCE]
     if equal:
         return f"on the tokens tried it equals {' and '.join(equal)}."
     difference = f"whose results differ by {100 * neighbours[0].distance:.2g}%"

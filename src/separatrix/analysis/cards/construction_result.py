@@ -130,6 +130,9 @@ class NoConstructionResult(Document):
     word: ClassVar[Literal["none"]] = "none"
 
 
+AnyResult = ConstructionResult | NoConstructionResult
+
+
 def reference_points() -> dict[str, Construction]:
     """Return the reference point of every variant of every construction, by the name that tables show."""
     return {
@@ -139,14 +142,13 @@ def reference_points() -> dict[str, Construction]:
     }
 
 
-def compute_result(name: str, point: Construction, mechanism: Mechanism) -> ConstructionResult | NoConstructionResult:
+def compute_result(name: str, point: Construction, mechanism: Mechanism) -> AnyResult:
     """Compute the result at one point with the strongest engine that applies."""
     try:
         verdict = verdict_at(point, mechanism)
         growth, blindness = measure_margin_growth(point, mechanism), find_blindness(verdict)
     except Exception as error:  # a user's mechanism may raise anything
-        is_broken = not isinstance(error, SeparatrixError)
-        return NoConstructionResult(name, describe_missing_result(error), is_broken)
+        return NoConstructionResult(name, describe_missing_result(error), not isinstance(error, SeparatrixError))
     outcome = verdict.outcome
     place, numbers = (point.name, verdict.parameters), (outcome.margin, outcome.bits)
     summary = PointVerdict.of(outcome, point.m, *place, *numbers, evidence_kind(outcome))
@@ -155,8 +157,7 @@ def compute_result(name: str, point: Construction, mechanism: Mechanism) -> Cons
 
 def verdict_at(point: Construction, mechanism: Mechanism) -> Verdict:
     """Return the verdict at one point, by the strongest engine that applies."""
-    outcome = solve_until_decided(point, mechanism, (DELTA, 1 - DELTA))
-    return Verdict(point, mechanism, outcome, DELTA)
+    return Verdict(point, mechanism, solve_until_decided(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
 
 
 def measure_margin_growth(point: Construction, mechanism: Mechanism) -> MarginGrowth:
@@ -197,8 +198,7 @@ def find_rescue(verdict: Verdict) -> Rescue | None:
     if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
         return Rescue(RescuedBy.NO_READER, f"D0 and D1 have equal rows, in {readers.outputs.evidence}")
     if threshold is not None and word_for(threshold.outcome, point.m, DELTA) == "distinguishes":
-        evidence = f"with tau = {format_exact(threshold.tau)}, {chance_of(threshold.outcome)}"
-        return Rescue(RescuedBy.THRESHOLD, evidence)
+        return Rescue(RescuedBy.THRESHOLD, f"with tau = {format_exact(threshold.tau)}, {chance_of(threshold.outcome)}")
     if readers.linear is not None and conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
         return Rescue(RescuedBy.LINEAR, f"without noise; {readers.linear.evidence}")
     return None
@@ -245,11 +245,10 @@ class AtlasCell(AtlasVerdict):
     rescued_by: RescuedBy | None = None
 
     @classmethod
-    def from_result(cls, mechanism: Mechanism, result: ConstructionResult | NoConstructionResult) -> AtlasCell:
+    def from_result(cls, mechanism: Mechanism, result: AnyResult) -> AtlasCell:
         """Return the row for a result."""
         if isinstance(result, NoConstructionResult):
-            place = mechanism.family, mechanism.spelled, result.name
-            return cls(*place, result.word, evidence=result.evidence)
+            return cls(*(mechanism.family, mechanism.spelled, result.name), result.word, evidence=result.evidence)
         return cls.from_verdict(
             result.name,
             result.verdict,

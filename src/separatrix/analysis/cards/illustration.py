@@ -44,6 +44,7 @@ SEED = 0
 """The default seed of the reader's signs."""
 MAX_SEED = 2**63 - 1
 MAX_PICTURE_MECHANISMS = 8
+Inputs = Mapping[str, object]
 Weights = tuple[tuple[float, ...], ...]
 
 
@@ -189,9 +190,7 @@ def illustrate(name: str) -> Illustration:
     return _draw(construction, map(mechanism_named, (*MECHANISMS, UNNORMALISED)))
 
 
-def illustrate_at(
-    construction: str, mechanisms: Any, parameters: Mapping[str, object], *, seed: int = SEED
-) -> Illustration:
+def illustrate_at(construction: str, mechanisms: Any, parameters: Inputs, *, seed: int = SEED) -> Illustration:
     """Return the picture at any point and for any mechanisms, with the signs that belong to `seed`.
 
     Runs of equal tokens are computed once, so n may be as large as one likes. Where there are no groups, or a
@@ -221,52 +220,43 @@ def illustrate_at(
 def _draw(construction: Construction, mechanisms: Iterable[Mechanism], seed: int = SEED) -> Illustration:
     signs, layouts = SignDraw(construction, seed), lay_out_tokens(construction)
     table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)
+    threshold = construction.threshold / construction.unit
     pictures: dict[str, tuple[Mechanism, MechanismPicture]] = {}
     refusals: dict[str, RefusedPicture] = {}
     for mechanism in mechanisms:
         name = mechanism.spelled
         try:
-            has_counts = layouts[0].tokens.counts is not None
-            needs_all = has_counts and not mechanism.takes_counts
+            needs_all = layouts[0].tokens.counts is not None and not mechanism.takes_counts
             own_layouts = lay_out_all_tokens(construction, name) if needs_all else layouts
-            readings = read_neurons(construction, mechanism, own_layouts, signs)
+            readings = read_neurons(mechanism, own_layouts, signs)
             difference = measure_difference(construction, mechanism, readings)
         except SeparatrixError as error:
-            reason = error.reason if isinstance(error, EngineRefusal) else str(error)
-            refusals[name] = RefusedPicture(name, reason)
+            refusals[name] = RefusedPicture(name, error.reason if isinstance(error, EngineRefusal) else str(error))
             continue
         except Exception as error:  # a user's mechanism may raise anything
             refusals[name] = RefusedPicture(name, f"{name} {describe_failure(error)}")
             continue
         d0, d1 = (_row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds)) for label in LABELS)
-        picture = MechanismPicture(
-            name,
-            mechanism.is_normalised,
-            (d0, d1),
-            (readings[0].readings, readings[1].readings),
-            construction.threshold / construction.unit,
-            _describe_special_weight(construction, table, (d0, d1), mechanism.is_normalised),
-            difference,
-        )
+        values, is_normalised = (readings[0].readings, readings[1].readings), mechanism.is_normalised
+        text = _describe_special_weight(construction, table, (d0, d1), is_normalised)
+        picture = MechanismPicture(name, is_normalised, (d0, d1), values, threshold, text, difference)
         pictures[name] = mechanism, picture
     return Illustration(
-        construction.name,
-        construction.title,
-        construction.special,
-        construction.parameters.as_json(),
-        {},
-        "",
-        describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),
-        seed,
-        table.columns,
-        table.logit_unit,
-        "" if construction.unit == 1 else "√(log n)",
-        construction.threshold / construction.unit,
-        tuple(kind.positions for kind in kinds),
-        table.rows,
-        tuple(picture for _, picture in pictures.values()),
-        tuple(refusals.values()),
-        table.differences,
+        construction=construction.name,
+        title=construction.title,
+        special=construction.special,
+        parameters=construction.parameters.as_json(),
+        taken={},
+        moved="",
+        theorem=describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),
+        seed=seed,
+        unit="" if construction.unit == 1 else "√(log n)",
+        threshold=threshold,
+        queries=tuple(kind.positions for kind in kinds),
+        tokens=table.rows,
+        mechanisms=tuple(picture for _, picture in pictures.values()),
+        refused=tuple(refusals.values()),
+        **{name: getattr(table, name) for name in ("columns", "logit_unit", "differences")},
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from separatrix.analysis.cards.neuron_readings import NeuronReadings
+from separatrix.analysis.cards.neuron_readings import ReadingPair
 from separatrix.analysis.cards.outcomes import ShortVerdict
 from separatrix.constructions import Construction
 from separatrix.core.documents import Document, Hidden
@@ -74,21 +74,17 @@ class LabelDifference(Document):
             return f"{differs}: {join_names(blind)} cannot see it."
         # None means unknown: then nothing is said about formats. fp64 may be unknown, since the readings can
         # be float64 themselves; a difference before its last bit is not lost in it.
-        is_seen = self.bit < SIGNIFICANT_BITS["fp64"] and all(
-            is_same is False for name, is_same in self.formats.items() if name != "fp64"
-        )
+        unknown = [name for name, is_same in self.formats.items() if is_same is None and name != "fp64"]
+        is_seen = self.bit < SIGNIFICANT_BITS["fp64"] and not unknown
         return f"{differs}: every number format sees it." if is_seen else f"{differs}."
 
 
-def measure_difference(
-    construction: Construction, mechanism: Mechanism, readings: tuple[NeuronReadings, NeuronReadings]
-) -> LabelDifference:
+def measure_difference(construction: Construction, mechanism: Mechanism, readings: ReadingPair) -> LabelDifference:
     """Compute the difference without sampling; without a proof, from the float readings of the picture."""
     outcome, refusal = None, ""
     try:
-        outcome = strongest(
-            [engine for engine in STRENGTH if not engine.draws], lambda engine: engine.solve(construction, mechanism)
-        )
+        exact_engines = [engine for engine in STRENGTH if not engine.draws]
+        outcome = strongest(exact_engines, lambda engine: engine.solve(construction, mechanism))
     except EngineRefusal as error:
         refusal = str(error)
     probes: tuple[Ends, Ends]
@@ -106,14 +102,10 @@ def measure_difference(
         margin = float_margin(v0, v1, max(abs(v0), abs(v1)))
     # Bits are counted from the first 1 bit of the larger reading.
     size = max(abs(v0), abs(v1))
-    return LabelDifference(
-        None if outcome is None else Chance.of(outcome, construction.m, chance_of(outcome)),
-        refusal,
-        is_equal,
-        significant_bits(v1, margin),
-        bit_of_difference(size * unit, margin * unit) if margin else None,
-        dict.fromkeys(SIGNIFICANT_BITS, True) if is_equal else _equal_in(construction, mechanism, probes),
-    )
+    chance = None if outcome is None else Chance.of(outcome, construction.m, chance_of(outcome))
+    bits = significant_bits(v1, margin), bit_of_difference(size * unit, margin * unit) if margin else None
+    formats = dict.fromkeys(SIGNIFICANT_BITS, True) if is_equal else _equal_in(construction, mechanism, probes)
+    return LabelDifference(chance, refusal, is_equal, *bits, formats)
 
 
 def _equal_in(construction: Construction, mechanism: Mechanism, probes: tuple[Ends, Ends]) -> Mapping[str, bool | None]:

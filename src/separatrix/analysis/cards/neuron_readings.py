@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from separatrix.analysis.cards.token_rows import TokenLayout, format_positions, run_starts
+from separatrix.analysis.cards.token_rows import LayoutPair, TokenLayout, format_positions, run_starts
 from separatrix.constructions import Construction
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.tensors import Float, Tensor, torch
@@ -50,6 +50,10 @@ class NeuronReadings:
     """A bound on the error of the readings, in the units of the tokens."""
 
 
+ReadingPair = tuple[NeuronReadings, NeuronReadings]
+"""The readings for D0 and for D1."""
+
+
 @dataclass(frozen=True)
 class SignDraw:
     """One draw of the reader's signs, by a seed."""
@@ -70,16 +74,14 @@ class SignDraw:
         """Return the signs of tokens that carry a sign and nothing else; the mean over a run of them."""
         point, counts = self.construction, layout.counts
         if point.m * point.n <= ELEMENTS:
-            parts = torch.split(self.for_features(), counts, dim=1)
-            return torch.stack([part.mean(1) for part in parts])
+            return torch.stack([part.mean(1) for part in torch.split(self.for_features(), counts, dim=1)])
         # Too many signs to draw one by one: draw the sum over each run from its binomial distribution.
         if point.n > LARGEST_DRAWN:
             raise EngineRefusal("signs of so many tokens cannot be drawn", ("closed",))
-        rng = np.random.default_rng(self.seed)
-        return torch.from_numpy(point.group_signs(rng, point.m, np.array(counts)))
+        return torch.from_numpy(point.group_signs(np.random.default_rng(self.seed), point.m, np.array(counts)))
 
 
-def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind]:
+def find_query_kinds(layouts: LayoutPair) -> list[QueryKind]:
     """Return the first runs of queries that are equal in both D0 and D1.
 
     If D0 and D1 have different numbers of queries, only the first query of each is shown.
@@ -94,19 +96,15 @@ def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind
     ]
 
 
-def read_neurons(
-    construction: Construction, mechanism: Mechanism, layouts: tuple[TokenLayout, TokenLayout], signs: SignDraw
-) -> tuple[NeuronReadings, NeuronReadings]:
+def read_neurons(mechanism: Mechanism, layouts: LayoutPair, signs: SignDraw) -> ReadingPair:
     """Return the readings for D0 and D1, or raise EngineRefusal."""
     kinds = find_query_kinds(layouts)
-    d0, d1 = (_read_label(construction, mechanism, layout, kinds, signs) for layout in layouts)
+    d0, d1 = (_read_label(mechanism, layout, kinds, signs) for layout in layouts)
     return d0, d1
 
 
-def _read_label(
-    construction: Construction, mechanism: Mechanism, layout: TokenLayout, kinds: list[QueryKind], signs: SignDraw
-) -> NeuronReadings:
-    tokens = layout.tokens
+def _read_label(mechanism: Mechanism, layout: TokenLayout, kinds: list[QueryKind], signs: SignDraw) -> NeuronReadings:
+    construction, tokens = signs.construction, layout.tokens
     is_counted, has_weights = tokens.counts is not None, is_linear(mechanism)
 
     def attend_with(queries: Tensor, values: Tensor) -> Tensor:

@@ -44,6 +44,10 @@ class TokenLayout:
         return [b - a for a, b in pairwise((0, *self.ends))]
 
 
+LayoutPair = tuple[TokenLayout, TokenLayout]
+"""The tokens of D0 and of D1."""
+
+
 @dataclass(frozen=True)
 class TokenRow(Document):
     """A run of equal tokens, or tokens that are left out; positions are counted from 1."""
@@ -86,28 +90,23 @@ def format_positions(first: int, last: int) -> str:
     return "–".join(map(whole_for_people, ends))
 
 
-def lay_out_tokens(construction: Construction) -> tuple[TokenLayout, TokenLayout]:
+def lay_out_tokens(construction: Construction) -> LayoutPair:
     """Lay out distinct tokens with their counts if possible, else all of them; or raise EngineRefusal."""
     if not construction.has_groups:
         return lay_out_all_tokens(construction, construction.name)
     if construction.n > LARGEST_COUNTED:
         raise EngineRefusal("counts of so many tokens do not fit a picture; take n=1e300 or less")
     _require_few(construction, construction.group_count(), "distinct tokens")
-    d0, d1 = (
-        TokenLayout(
-            construction.token_groups(label, torch.float64), tuple(accumulate(construction.group_counts(label)))
-        )
-        for label in LABELS
-    )
+    ends = [tuple(accumulate(construction.group_counts(label))) for label in LABELS]
+    d0, d1 = (TokenLayout(construction.token_groups(label, torch.float64), ends[label]) for label in LABELS)
     return d0, d1
 
 
-def lay_out_all_tokens(construction: Construction, name: str) -> tuple[TokenLayout, TokenLayout]:
+def lay_out_all_tokens(construction: Construction, name: str) -> LayoutPair:
     """Lay out every token by itself; `name` is that of the mechanism or construction that needs it."""
     if construction.n > MAX_PICTURE_TOKENS:
-        raise EngineRefusal(
-            f"{name} needs every token, and n={construction.n:,} is more than a picture has, {MAX_PICTURE_TOKENS:,}"
-        )
+        limit = f"more than a picture has, {MAX_PICTURE_TOKENS:,}"
+        raise EngineRefusal(f"{name} needs every token, and n={construction.n:,} is {limit}")
     _require_few(construction, construction.n, "tokens")
     tokens = [construction.dense(label, 0, torch.float64) for label in LABELS]
     d0, d1 = (TokenLayout(dense, tuple(range(1, len(dense.keys) + 1))) for dense in tokens)
@@ -123,7 +122,7 @@ def _require_few(construction: Construction, count: int, kind: str) -> None:
         )
 
 
-def build_token_table(construction: Construction, layouts: tuple[TokenLayout, TokenLayout]) -> TokenTable:
+def build_token_table(construction: Construction, layouts: LayoutPair) -> TokenTable:
     """Build the rows of D0 and D1."""
     in_log_n = not isinstance(construction, ExactConstruction) or construction.logit_base is not None
     values_only = all(_has_redundant_keys(layout.tokens) for layout in layouts)

@@ -15,6 +15,7 @@ from separatrix.analysis.costs.cost import decoding_state
 from separatrix.analysis.laws.costs import fit_operations
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.documents import Document, Hidden, shown
+from separatrix.core.grouping import group_pairs
 from separatrix.core.parameters import UsageError, nearest
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import one_thread, torch
@@ -151,7 +152,9 @@ class Choice(Result):
     @property
     def elsewhere(self) -> tuple[str, ...]:
         """The constructions and tasks without a length near n: results at other lengths do not count."""
-        return tuple(name for name in self.asked_at if not _has_length(name, self.n))
+        n, names = self.n, self.asked_at
+        is_near = {name: has_length(name, n) if name in CONSTRUCTIONS else task_at(name, n) for name in names}
+        return tuple(name for name in names if not is_near[name])
 
     @property
     def contradictions(self) -> tuple[str, ...]:
@@ -166,19 +169,16 @@ class Choice(Result):
     @property
     def length_remark(self) -> str:
         """The constructions that were computed at another length than n, as a sentence; empty without any."""
-        other_lengths = {
-            name: f"n={n:,}"
-            for name, n in self.asked_at.items()
-            if n not in (None, self.n) and name not in self.elsewhere
-        }
-        groups = "; ".join(f"{', '.join(names)} at {n}" for n, names in _invert(other_lengths).items())
+        names_by_length = group_pairs((n, name) for name, n in self.asked_at.items() if name not in self.elsewhere)
+        other_lengths = {n: names for n, names in names_by_length.items() if n not in (None, self.n)}
+        groups = "; ".join(f"{', '.join(names)} at n={n:,}" for n, names in other_lengths.items())
         return f"Computed at the nearest possible length: {groups}." if groups else ""
 
     @property
     def left_out(self) -> str:
         """The constructions that were skipped, as a sentence; empty without any."""
-        groups = _invert(self.not_asked).items()
-        text = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in groups)
+        groups = group_pairs((reason, name) for name, reason in self.not_asked.items())
+        text = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in groups.items())
         return f"Skipped unless required by --must: {text}." if text else ""
 
     @property
@@ -272,31 +272,23 @@ def choose(
         from separatrix.sweeps.store import open_store
 
         store = open_store(store)
-    reasons = {name: _reason_to_skip(name, budget.n, literal) for name in CONSTRUCTIONS if name not in required_names}
-    skip_reasons = {name: reason for name, reason in reasons.items() if reason}
+    optional_names = [name for name in CONSTRUCTIONS if name not in required_names]
+    skip_reasons = {name: why for name in optional_names if (why := _reason_to_skip(name, budget.n, literal))}
     names = [name for name in CONSTRUCTIONS if name not in skip_reasons]
     names += [name for name in required_names if name not in CONSTRUCTIONS]
     rows = []
     with one_thread():
         for count, mechanism in enumerate(selection):
             tell(count, len(selection), mechanism.spelled)
-            cells = {
-                name: construction_cell(name, mechanism, budget, literal)
-                if name in CONSTRUCTIONS
-                else task_cell(name, mechanism, budget, store)
-                for name in names
-            }
+            cells = dict[str, ChoiceCell]()
+            for name in names:
+                is_task, question = name not in CONSTRUCTIONS, (name, mechanism, budget)
+                cells[name] = task_cell(*question, store) if is_task else construction_cell(*question, literal)
             rows.append(_build_row(mechanism, budget, required_names, cells))
     rows.sort(key=lambda row: row.sort_key)
     lengths = {name: _nearest_length(name, budget.n) for name in names}
-    return Choice(
-        **budget.complete_values(),
-        must=required_names,
-        asked_at=lengths,
-        not_asked=skip_reasons,
-        literal=literal,
-        mechanisms=tuple(rows),
-    )
+    questions: dict[str, Any] = {"must": required_names, "asked_at": lengths, "not_asked": skip_reasons}
+    return Choice(**budget.complete_values(), **questions, literal=literal, mechanisms=tuple(rows))
 
 
 def _read_required(must: str | Sequence[str]) -> tuple[str, ...]:
@@ -329,30 +321,15 @@ def _nearest_length(name: str, n: int) -> int | None:
     return None if point is None else getattr(point.parameters, "n", n)
 
 
-def _has_length(name: str, n: int) -> bool:
-    """Whether a construction or task has n tokens, or a number of tokens that counts for n."""
-    return has_length(name, n) if name in CONSTRUCTIONS else task_at(name, n) is not None
-
-
-def _invert(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the keys by value."""
-    groups: dict[str, list[str]] = {}
-    for name, value in names.items():
-        groups.setdefault(value, []).append(name)
-    return groups
-
-
 def _build_row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: Mapping[str, ChoiceCell]) -> ChoiceRow:
-    layer = decoding_state(
-        mechanism, budget.n, budget.kv_heads or budget.heads, budget.width, getattr(torch, budget.dtype)
-    )
+    heads, dtype = budget.kv_heads or budget.heads, getattr(torch, budget.dtype)
+    layer = decoding_state(mechanism, budget.n, heads, budget.width, dtype)
     kept_bytes, reasons = budget.layers * layer.layer_bytes, []
     if budget.memory is not None and kept_bytes > budget.memory:
-        sizes = format_bytes(kept_bytes), format_bytes(budget.memory)
+        size, room = format_bytes(kept_bytes), format_bytes(budget.memory)
         # Rounded sizes may look equal; then every byte is shown.
-        if sizes[0] == sizes[1]:
-            sizes = f"{kept_bytes:,} bytes", f"{budget.memory:,}"
-        reasons.append(f"it keeps {sizes[0]}, more than {sizes[1]}")
+        sizes = f"{kept_bytes:,} bytes, more than {budget.memory:,}" if size == room else f"{size}, more than {room}"
+        reasons.append(f"it keeps {sizes}")
     required_cells = [cell for name, cell in cells.items() if name in must]
     failures = [cell for cell in required_cells if cell.displayed_word in EXCLUSIONS]
     for cell in failures:
@@ -360,20 +337,10 @@ def _build_row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells:
         length = "" if cell.n in (None, budget.n) else f" at n={cell.n:,}"
         reasons.append(f"{reason} {cell.name}{length}")
     unknown_names = [cell.name for cell in required_cells if cell not in failures and cell.word not in SUCCESSES]
-    note = "" if mechanism.length_free or mechanism.fixed_state else READS_ALL_AGAIN
-    if mechanism.causality is Causality.NEVER:
-        note = NO_CAUSAL_FORM
+    is_bounded = mechanism.length_free or mechanism.fixed_state
+    note = NO_CAUSAL_FORM if mechanism.causality is Causality.NEVER else "" if is_bounded else READS_ALL_AGAIN
     # Counting takes a second for some mechanisms, and nobody compares the cost of excluded ones.
     operations = (None, ()) if reasons else fit_operations(mechanism, budget.n, budget.width)
-    return ChoiceRow(
-        mechanism.spelled,
-        mechanism.family,
-        tuple(reasons),
-        tuple(unknown_names),
-        kept_bytes,
-        layer.kind,
-        *operations,
-        note,
-        cells,
-        tuple(cell.name for cell in failures),
-    )
+    names, failed_on = (mechanism.spelled, mechanism.family), tuple(cell.name for cell in failures)
+    unknown = tuple(unknown_names)
+    return ChoiceRow(*names, tuple(reasons), unknown, kept_bytes, layer.kind, *operations, note, cells, failed_on)

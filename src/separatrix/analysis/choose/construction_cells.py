@@ -123,13 +123,10 @@ def construction_cell(name: str, mechanism: Mechanism, budget: Budget, literal: 
 
 def _cell_at(name: str, point: Construction, mechanism: Mechanism, budget: Budget, literal: bool) -> ChoiceCell:
     """Return the cell at one point, whether it counts for n or not."""
-    n = point.n
-    verdict_command, readers_command = (
-        f"separatrix {command} {name} {mechanism.spelled} n={n}" for command in ("verdict", "readers")
-    )
+    n, question = point.n, f"{name} {mechanism.spelled} n={point.n}"
+    verdict_command, readers_command = f"separatrix verdict {question}", f"separatrix readers {question}"
     if is_literal(point, mechanism) and not literal:
-        reason = f"all {n:,} tokens are needed, which may take minutes"
-        return _unknown_cell(name, reason, verdict_command, n)
+        return _unknown_cell(name, f"all {n:,} tokens are needed, which may take minutes", verdict_command, n)
     try:
         outcome = solve_until_decided(point, mechanism, (DELTA, 1 - DELTA))
         word: CellWord = word_for(outcome, point.m, DELTA)

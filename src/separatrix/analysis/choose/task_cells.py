@@ -85,16 +85,9 @@ def task_cell(name: str, mechanism: Mechanism, budget: Budget, store: Store | No
     if kind == "trained" and store is not None:
         query = f"task={name} mechanism={mechanism.spelled}{parameters}"
         command = f"separatrix results --kind training {query} --store {store.location}"
-    return ChoiceCell(
-        name,
-        word,
-        kind,
-        getattr(task.parameters, "n", budget.n),
-        f"{text}{_describe_unused(judgement.set_aside)}",
-        command,
-        score=evidence.score,
-        best_score=None if evidence.test is None else evidence.test.ceiling.score,
-    )
+    n, text = getattr(task.parameters, "n", budget.n), f"{text}{_describe_unused(judgement.set_aside)}"
+    best_score = None if evidence.test is None else evidence.test.ceiling.score
+    return ChoiceCell(name, word, kind, n, text, command, score=evidence.score, best_score=best_score)
 
 
 @dataclass(frozen=True)
@@ -170,8 +163,7 @@ class _TaskEvidence:
     def goal(self) -> Goal:
         """The score to reach; on real data the best score that any rule could have."""
         sign = self.task.metric.sign
-        best = max(sign, 0) if self.test is None else self.test.ceiling.score
-        return Goal(best, self.task.tolerance, sign)
+        return Goal(max(sign, 0) if self.test is None else self.test.ceiling.score, self.task.tolerance, sign)
 
     def collect(self) -> Iterator[Evidence]:
         """Yield stored runs, proofs and scores."""
@@ -261,8 +253,7 @@ def _stored_runs(name: str, mechanism: Mechanism, store: Store) -> Iterator[Evid
             continue
         task_values = {key: str(value) for key, value in parameters.items() if key in task_parameters}
         question = _build_question(name, mechanism.spelled, task_values, parameters, TRAINED_DTYPE)
-        is_solved = row["outcome"] == "solved"
-        yield Evidence(EvidenceKind.TRAINED, float(row["score"]), question, solved=is_solved)
+        yield Evidence(EvidenceKind.TRAINED, float(row["score"]), question, solved=row["outcome"] == "solved")
 
 
 def _describe_unused(evidence: Sequence[Evidence]) -> str:

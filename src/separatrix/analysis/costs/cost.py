@@ -22,13 +22,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, compare_with_softmax
+from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, MeasuredCost, compare_with_softmax
 from separatrix.core.errors import UsageError, describe_failure
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.decoding import DecodingMemory
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
+Tell = Callable[[str], None]
+Triple = tuple[Tensor, Tensor, Tensor]
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
 REPEATS = 3
@@ -48,9 +50,7 @@ def _fused_flops(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
 FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _fused_flops}
 
 
-def bench(
-    mechanisms: Any = None, *, lengths: Sequence[int] | None = None, tell: Callable[[str], None] = lambda _: None
-) -> Bench:
+def bench(mechanisms: Any = None, *, lengths: Sequence[int] | None = None, tell: Tell = lambda _: None) -> Bench:
     """Measure the cost of mechanisms on this machine, if their fast form agrees with the definition.
 
     **Arguments:**
@@ -74,7 +74,7 @@ def bench(
     return Bench(tuple(costs), softmax)
 
 
-def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> CostCurve | Disagreement:
+def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> MeasuredCost:
     """Measure the cost, unless the fast form disagrees with the definition or fails."""
     try:
         difference = find_disagreement(mechanism)
@@ -106,9 +106,7 @@ def find_disagreement(mechanism: Mechanism) -> str | None:
     return None if error <= 1e-9 else f"the fast form is off by {error:.2g} of the definition"
 
 
-def draw_tokens(
-    length: int, width: int = WIDTH, dtype: torch.dtype = torch.float32, heads: int = 1
-) -> tuple[Tensor, Tensor, Tensor]:
+def draw_tokens(length: int, width: int = WIDTH, dtype: torch.dtype = torch.float32, heads: int = 1) -> Triple:
     """Draw seeded positive tokens whose moderate logits suit every mechanism."""
     generator = torch.Generator().manual_seed(0)
     # Linear kernels divide by sums of scores, which tokens of both signs would bring near 0.
@@ -214,9 +212,7 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.peak: int = 0
         self._storages: set[int] = set()
 
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operation and count the storages it allocates."""
         tensors = (leaf for leaf in tree_iter((args, kwargs)) if isinstance(leaf, Tensor))
         inputs = {tensor.untyped_storage()._cdata for tensor in tensors}
@@ -244,7 +240,6 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def peak_bytes(run: Callable[[], object]) -> int:
     """Return the peak of the bytes of tensors that `run` allocates."""
-    counter = PeakBytes()
-    with counter:
+    with PeakBytes() as counter:
         run()
-    return counter.peak
+    return int(counter.peak)

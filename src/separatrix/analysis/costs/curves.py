@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from separatrix.core.documents import Document, Hidden, to_json
+from separatrix.core.documents import Document, Hidden
 from separatrix.core.result import Result, Row
 
 
@@ -66,14 +66,19 @@ class Disagreement(Document):
     faster_than_softmax_from: None = None
 
 
+MeasuredCost = CostCurve | Disagreement
+"""The cost of a mechanism, or the reason why it is not timed."""
+
+
 @dataclass(frozen=True, repr=False)
 class Bench(Result):
     """The costs of mechanisms in one run, and the cost of softmax in the same run for comparison."""
 
     kind: ClassVar[str] = "bench"
     columns: ClassVar[tuple[str, ...]] = ("mechanism", *Cost._fields, "faster_than_softmax_from")
-    costs: tuple[CostCurve | Disagreement, ...]
-    softmax: Hidden[CostCurve | Disagreement]
+    items: ClassVar[tuple[str, Any] | None] = ("costs", MeasuredCost)
+    costs: tuple[MeasuredCost, ...]
+    softmax: Hidden[MeasuredCost]
 
     @property
     def curves(self) -> list[CostCurve]:
@@ -96,17 +101,8 @@ class Bench(Result):
             for cost in curve.costs
         ]
 
-    @classmethod
-    def document_type(cls) -> Any:
-        """Return the type of the list of costs."""
-        return list[CostCurve | Disagreement]
 
-    def as_json(self) -> Any:
-        """Return the list that `separatrix bench --json` prints."""
-        return to_json(self.costs)
-
-
-def compare_with_softmax(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> CostCurve | Disagreement:
+def compare_with_softmax(cost: MeasuredCost, softmax: MeasuredCost) -> MeasuredCost:
     """Return a cost with the length from which on it is faster than softmax, if both were timed."""
     if isinstance(cost, Disagreement) or isinstance(softmax, Disagreement):
         return cost

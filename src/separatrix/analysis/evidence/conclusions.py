@@ -111,9 +111,8 @@ def describe_scores(scores: Scores) -> tuple[TrainingWord, str]:
         return TrainingWord.NOT_LEARNED, f"can ({weights:.4f} by {scores.weights}); {scores.training}"
     if scores.floor is not None:
         return TrainingWord.UNKNOWN, f"unknown: {_describe_beside_floor(scores, scores.floor)}"
-    weights_text = "no weights are known for this setting"
-    if weights is not None:
-        weights_text = f"the best known weights reach {weights:.4f}"
+    no_weights = "no weights are known for this setting"
+    weights_text = no_weights if weights is None else f"the best known weights reach {weights:.4f}"
     return TrainingWord.UNKNOWN, f"unknown: {scores.training}, {runs}; {weights_text}; this proves nothing"
 
 
@@ -181,11 +180,8 @@ def describe_comparisons(
     unable = [name for name, position in positions.items() if position is BesideFloor.UNABLE]
     lines = [f"{', '.join(unable)}: {BesideFloor.UNABLE.value}"] if unable else []
     if not above:
-        lines.append(
-            "no mechanism was shown to be better than the floor, which says nothing about mechanisms, only "
-            "that this training is not enough"
-        )
-        return tuple(lines)
+        nothing = "no mechanism was shown to be better than the floor, which says nothing about mechanisms, only "
+        return (*lines, f"{nothing}that this training is not enough")
     if other_names := ", ".join(name for name in positions if name not in (*above, *unable)):
         lines.append(f"nothing can be concluded about {other_names}: not shown to be better than the floor")
     pairs = [pair for pair in differences if pair.a in above and pair.b in above]
@@ -196,6 +192,5 @@ def describe_comparisons(
             lines.append(f"{better} is better than {worse} by {size}")
     if unclear := [f"{pair.a} and {pair.b}" for pair in pairs if not pair.is_significant]:
         lines.append(f"no significant difference between {'; '.join(unclear)}")
-        resolution = describe_resolution(differences)
-        lines += [] if resolution is None else [resolution]
+        lines += filter(None, [describe_resolution(differences)])
     return tuple(lines)

@@ -75,9 +75,8 @@ def run_report(
     - `say`: called with each stage as it begins.
     """
     start = time.monotonic()
-    experiments = [
-        read_command(command, seeds, question.tuned) for question in questions for command in question.experiments
-    ]
+    pairs = [(command, question.tuned) for question in questions for command in question.experiments]
+    experiments = [read_command(command, seeds, tuned) for command, tuned in pairs]
     with open_session(store, workers, scheduler, tell, hear, say) as session:
         results = run_experiments(experiments, session, "learn")
     remaining = iter(results)
@@ -155,15 +154,9 @@ def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
             )
         if len(part.seeds) < 2:
             raise UsageError(f"{part.name} of {plan.name} has one seed; an interval takes two or more")
-        tables[part.name] = [
-            Experiment(
-                task=task,
-                mechanisms=part.mechanisms,
-                setting=setting.model_copy(update={"rates": ",".join(map(format_exact, part.list_rates(setting)))}),
-                seeds=part.seeds,
-                pilots=part.pilots,
-                device=part.device,
-            )
-            for task, setting in part.points
-        ]
+        tables[part.name] = experiments = list[Experiment]()
+        for task, setting in part.points:
+            rates = ",".join(map(format_exact, part.list_rates(setting)))
+            setting = setting.model_copy(update={"rates": rates})
+            experiments.append(Experiment(task, part.mechanisms, setting, part.seeds, part.pilots, device=part.device))
     return tables

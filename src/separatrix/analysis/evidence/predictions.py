@@ -62,9 +62,8 @@ class Prediction(Document):
         """
         if len(self.pairs) < MIN_PAIRS:
             return None
-        ranks = [
-            scipy.stats.rankdata([getattr(pair, name) for pair in self.pairs]) for name in ("predicted", "trained")
-        ]
+        sides = zip(*((pair.predicted, pair.trained) for pair in self.pairs), strict=True)
+        ranks = [scipy.stats.rankdata(side) for side in sides]
         if any(np.ptp(side) == 0 for side in ranks):
             return None
         return float(np.clip(np.corrcoef(*ranks)[0, 1], -1, 1))
@@ -81,21 +80,18 @@ class Prediction(Document):
         return math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)
 
 
-Predict = Callable[[TrainingResult, MechanismEvidence, float], tuple[float, list[str]] | None]
-"""Takes a result, a mechanism of it and its trained score; returns the prediction, and sentences if it was
-wrong. None if it predicts nothing."""
+Forecast = tuple[float, list[str]] | None
+"""A prediction, and sentences if it was wrong; None if nothing is predicted."""
+Predict = Callable[[TrainingResult, MechanismEvidence, float], Forecast]
+"""Predicts the score of a mechanism of a result; the last argument is its trained score."""
 
 
 def check_predictions(results: Sequence[TrainingResult]) -> tuple[Prediction, ...]:
     """Return the ledger for some experiments, without quantities that predict nothing about them."""
+    most_like = "P(tells apart) on the construction that is most like the task"
     ledger = (
         _collect("proved ceilings", "the best score that is proved for it", results, _predict_by_ceiling),
-        _collect(
-            "constructions",
-            "P(tells apart) on the construction that is most like the task",
-            results,
-            _predict_by_construction,
-        ),
+        _collect("constructions", most_like, results, _predict_by_construction),
         _collect("state", "bytes of state for each pair to recall", results, _predict_by_state),
     )
     return tuple(prediction for prediction in ledger if prediction.pairs)
@@ -116,9 +112,7 @@ def _collect(name: str, meaning: str, results: Sequence[TrainingResult], predict
     return Prediction(name, meaning, tuple(filter(None, pairs.values())), tuple(misses))
 
 
-def _predict_by_ceiling(
-    result: TrainingResult, evidence: MechanismEvidence, trained_score: float
-) -> tuple[float, list[str]] | None:
+def _predict_by_ceiling(result: TrainingResult, evidence: MechanismEvidence, trained_score: float) -> Forecast:
     if evidence.proved is None:
         return None
     ceiling, sign = evidence.proved.score, result.task.metric.sign
@@ -130,9 +124,7 @@ def _predict_by_ceiling(
     return sign * ceiling, misses
 
 
-def _predict_by_construction(
-    result: TrainingResult, evidence: MechanismEvidence, trained_score: float
-) -> tuple[float, list[str]] | None:
+def _predict_by_construction(result: TrainingResult, evidence: MechanismEvidence, trained_score: float) -> Forecast:
     if result.task.name not in SIMILAR_CONSTRUCTIONS:
         return None
     construction, parameters = SIMILAR_CONSTRUCTIONS[result.task.name]
@@ -149,9 +141,7 @@ def _predict_by_construction(
     return chance, [f"{evidence.mechanism}: on {construction} it {word}, {outcome}"]
 
 
-def _predict_by_state(
-    result: TrainingResult, evidence: MechanismEvidence, trained_score: float
-) -> tuple[float, list[str]] | None:
+def _predict_by_state(result: TrainingResult, evidence: MechanismEvidence, trained_score: float) -> Forecast:
     # Where a proof says "cannot", no state would be enough.
     if result.task.name != "mqar" or evidence.state_bytes is None or evidence.proved is not None:
         return None

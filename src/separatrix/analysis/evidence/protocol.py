@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from statistics import fmean, median
+from typing import Any
 
 from separatrix.analysis.evidence.conclusions import Scores, best_score, describe_scores
 from separatrix.analysis.evidence.estimates import SeedSummary, compare_pairs
@@ -26,7 +27,7 @@ from separatrix.mechanisms.load import mechanisms_from
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.store import DEFAULT, Address, CellStatus, Store
-from separatrix.sweeps.training_runs import SCORE_AT, SCRATCH, TrainingRun, training_run
+from separatrix.sweeps.training_runs import SCORE_AT, TrainingRun, training_run
 from separatrix.training.learning import score_model
 from separatrix.training.learning.witnesses import build_witness
 from separatrix.training.tasks import Bound, RealTask, Setting, Split, Task, task_named
@@ -38,8 +39,11 @@ NEAR_WITNESS = "witness:0.5"
 """The start of runs from hand-written weights: with noise of half the size of each weight. More would drown
 some of them."""
 UNMEASURED = Bound(0.0, "not measured yet", exact=False)
+Inputs = Mapping[str, object]
 Pilots = Mapping[Fraction, float | None]
 """The mean validation score by learning rate; None where there is nothing to choose."""
+StoredRows = Mapping[str, StoredRow]
+"""Rows of runs and floors in a store, by identity."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,9 @@ class Experiment:
     """The number of runs from hand-written weights with noise, if there are any."""
     device: str = "cpu"
 
-    def run(
-        self, mechanism: Mechanism, rate: Fraction, seed: int, pilot: bool = False, start: str = SCRATCH
-    ) -> TrainingRun:
-        """Return one training run of this experiment."""
-        parts = (self.task, mechanism, self.setting, rate, seed)
-        return training_run(*parts, pilot=pilot, start=start, device=self.device)
+    def run(self, mechanism: Mechanism, rate: Fraction, seed: int, **more: Any) -> TrainingRun:
+        """Return one training run of this experiment; `more` are whether it is a pilot, and its start."""
+        return training_run(self.task, mechanism, self.setting, rate, seed, device=self.device, **more)
 
     def pilot_runs(self, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
         """Return the runs that try a learning rate; they never see the test samples."""
@@ -117,12 +118,7 @@ def learn(
 
 
 def read_experiment(
-    task: str,
-    mechanisms: str | Sequence[str],
-    parameters: Mapping[str, object],
-    seeds: int = 6,
-    pilots: int = 1,
-    tuned: int = 2,
+    task: str, mechanisms: str | Sequence[str], parameters: Inputs, seeds: int = 6, pilots: int = 1, tuned: int = 2
 ) -> Experiment:
     """Return the experiment for words as they are typed, or raise a UsageError of one line."""
     kind = task_named(task)
@@ -176,6 +172,11 @@ class _PlannedRuns:
     fresh: Sequence[TrainingRun]
     tuned: Sequence[TrainingRun]
 
+    def find_rows(self, rows: StoredRows) -> StoredRuns:
+        """Return the stored rows of these runs."""
+        fresh = {run.seed: rows[run.id] for run in self.fresh}
+        return StoredRuns(self.pilots, fresh, [rows[run.id] for run in self.tuned])
+
 
 def run_experiments(experiments: Sequence[Experiment], session: TrainingSession, name: str) -> list[TrainingResult]:
     """Run all experiments at once, pilots before seeds; runs in the store are not computed again."""
@@ -193,8 +194,8 @@ def run_experiments(experiments: Sequence[Experiment], session: TrainingSession,
     works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
     rows = session.fetch_rows(f"{name}, 2 of 2, seeds", works)
     return [
-        build_result(experiment, experiment_bounds, _collect_runs(plan, rows), session.store)
-        for experiment, experiment_bounds, plan in zip(experiments, bounds, plans, strict=True)
+        build_result(experiment, bound, {name: runs.find_rows(rows) for name, runs in plan.items()}, session.store)
+        for experiment, bound, plan in zip(experiments, bounds, plans, strict=True)
     ]
 
 
@@ -237,7 +238,7 @@ def _floor_works(experiment: Experiment) -> list[FloorOf]:
     return [floor_of(experiment.task, experiment.setting)] if is_real else []
 
 
-def _add_floor(experiment: Experiment, bounds: Bounds, rows: Mapping[str, StoredRow]) -> Bounds:
+def _add_floor(experiment: Experiment, bounds: Bounds, rows: StoredRows) -> Bounds:
     """Return the bounds with the measured floor of real data."""
     for work in _floor_works(experiment):
         row = rows[work.id]
@@ -248,14 +249,13 @@ def _add_floor(experiment: Experiment, bounds: Bounds, rows: Mapping[str, Stored
     return bounds
 
 
-def _collect_pilots(experiment: Experiment, mechanism: Mechanism, rows: Mapping[str, StoredRow]) -> Pilots:
+def _collect_pilots(experiment: Experiment, mechanism: Mechanism, rows: StoredRows) -> Pilots:
     """Return the scores of the pilots of a mechanism."""
     grid, sign = experiment.setting.grid, experiment.task.metric.sign
     if len(grid) == 1:
         return {grid[0]: None}
-    return {
-        rate: mean_pilot_score([rows[run.id] for run in experiment.pilot_runs(mechanism, rate)], sign) for rate in grid
-    }
+    pilots = {rate: [rows[run.id] for run in experiment.pilot_runs(mechanism, rate)] for rate in grid}
+    return {rate: mean_pilot_score(pilot_rows, sign) for rate, pilot_rows in pilots.items()}
 
 
 def mean_pilot_score(rows: Sequence[StoredRow], sign: int) -> float:
@@ -284,7 +284,7 @@ def rates_near_best(pilots: Mapping[Fraction, float | None], sign: int, toleranc
     return [rate for rate, score in scores.items() if score > -math.inf and best - score <= tolerance]
 
 
-def _plan_runs(experiment: Experiment, bounds: Bounds, rows: Mapping[str, StoredRow]) -> dict[str, _PlannedRuns]:
+def _plan_runs(experiment: Experiment, bounds: Bounds, rows: StoredRows) -> dict[str, _PlannedRuns]:
     plan = dict[str, _PlannedRuns]()
     for mechanism in experiment.mechanisms:
         pilots = _collect_pilots(experiment, mechanism, rows)
@@ -299,38 +299,22 @@ def _plan_runs(experiment: Experiment, bounds: Bounds, rows: Mapping[str, Stored
     return plan
 
 
-def _collect_runs(plan: Mapping[str, _PlannedRuns], rows: Mapping[str, StoredRow]) -> dict[str, StoredRuns]:
-    return {
-        name: StoredRuns(
-            runs.pilots, {run.seed: rows[run.id] for run in runs.fresh}, [rows[run.id] for run in runs.tuned]
-        )
-        for name, runs in plan.items()
-    }
-
-
-def build_result(
-    experiment: Experiment, bounds: Bounds, runs: Mapping[str, StoredRuns], store: Store
-) -> TrainingResult:
+def build_result(experiment: Experiment, bounds: Bounds, runs: dict[str, StoredRuns], store: Store) -> TrainingResult:
     """Return the evidence about each mechanism from its runs, and the differences between them seed by seed."""
     curve_of = partial(read_curve, store)
     evidence = tuple(
         build_evidence(experiment, mechanism, bounds, runs[mechanism.spelled], curve_of)
         for mechanism in experiment.mechanisms
     )
-    scores = {item.mechanism: {run.seed: run.score for run in item.runs} for item in evidence}
     return TrainingResult(
         *(experiment.task, experiment.setting),
         *(bounds.ceiling.score, bounds.ceiling.basis, bounds.floor.score, bounds.floor.basis),
-        *(evidence, compare_pairs(scores)),
+        *(evidence, compare_pairs({item.mechanism: {run.seed: run.score for run in item.runs} for item in evidence})),
     )
 
 
 def build_evidence(
-    experiment: Experiment,
-    mechanism: Mechanism,
-    bounds: Bounds,
-    stored_runs: StoredRuns,
-    curve_of: Callable[[str], Curve],
+    experiment: Experiment, mechanism: Mechanism, bounds: Bounds, runs_of: StoredRuns, curve_of: Callable[[str], Curve]
 ) -> MechanismEvidence:
     """Return everything about one mechanism, with the conclusion.
 
@@ -338,8 +322,8 @@ def build_evidence(
     """
     task, setting, sign = experiment.task, experiment.setting, experiment.task.metric.sign
     witness, ceiling = bounds.witnesses[mechanism.spelled], bounds.ceiling
-    pilots, fresh = stored_runs.pilots, stored_runs.fresh
-    tuned_rows = [row for row in stored_runs.tuned if row["status"] == CellStatus.DONE]
+    pilots, fresh = runs_of.pilots, runs_of.fresh
+    tuned_rows = [row for row in runs_of.tuned if row["status"] == CellStatus.DONE]
     finished_rows = {seed: row for seed, row in fresh.items() if row["status"] == CellStatus.DONE}
     runs = tuple(_build_run(task, seed, row, curve_of) for seed, row in finished_rows.items())
     errors = tuple(str(row["message"]) for row in fresh.values() if row["status"] != CellStatus.DONE)
@@ -393,9 +377,8 @@ def measure_late_improvement(curve: Curve, sign: int) -> float:
     """
     finite = [(step, score) for step, score in curve if math.isfinite(score)]
     last = curve[-1][0] if curve else 0
-    third, fourth = (
-        [score for step, score in finite if quarter * last < 4 * step <= (quarter + 1) * last] for quarter in (2, 3)
-    )
+    bounds = ((2 * last, 3 * last), (3 * last, 4 * last))
+    third, fourth = ([score for step, score in finite if low < 4 * step <= high] for low, high in bounds)
     return sign * (fmean(fourth) - fmean(third)) if third and fourth else -math.inf
 
 

@@ -19,17 +19,8 @@ from separatrix.core.result import Result, Row
 FIGURE_ACCURACY = 0.025
 """The error of a number that was read off a figure."""
 ROUNDING = 1e-12
-RULE = (
-    "A number agrees if the published value lies in our interval, or is no further from it than the error "
-    "of the printed number; otherwise it differs. A number that is computed here agrees if it is the same "
-    "but for rounding. Where the question is another one (other data, another score, other layers) both are "
-    "shown and nothing is concluded. Our interval covers the median over seeds with 95 %. For six to eight "
-    "seeds it reaches from the lowest to the highest; for fewer seeds, too, but then it covers less. Where "
-    "the source takes the best of 3 seeds, ours is the mean over all choices of 3 of our seeds, and the "
-    "interval reaches from the worst choice to the best. Where scores are shares, the sampling error of the "
-    "test samples is added at both ends, assuming independent answers. A model that did not learn something "
-    "here may still be able to."
-)
+_DOCUMENT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+RULE: str = _DOCUMENT["rule"]
 
 
 @dataclass(frozen=True)
@@ -67,8 +58,8 @@ def read_printed(digits: str) -> tuple[float, float]:
     return float(number * unit), float(unit / 10**decimals / 2)
 
 
-def _read_entries(text: str) -> Iterator[PublishedNumber]:
-    for group in tomllib.loads(text)["group"]:
+def _read_entries() -> Iterator[PublishedNumber]:
+    for group in _DOCUMENT["group"]:
         for entry in group.pop("entry"):
             # What a group says holds for its entries, unless they say otherwise.
             values = {**group, **entry}
@@ -83,7 +74,7 @@ def _read_entries(text: str) -> Iterator[PublishedNumber]:
             yield PublishedNumber(**values)
 
 
-PUBLISHED = tuple(_read_entries(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")))
+PUBLISHED = tuple(_read_entries())
 
 
 def published_named(names: Sequence[str]) -> tuple[PublishedNumber, ...]:
@@ -180,8 +171,7 @@ def judge_agreement(entry: PublishedNumber, ours: OurNumber | None, changes: str
     if distance <= 0:
         return Agreement.AGREES, "it lies in our interval"
     if distance <= entry.accuracy + ROUNDING:
-        reason = f"it is {distance:.2g} from ours, and may itself be off by {entry.accuracy:g}"
-        return Agreement.AGREES, reason
+        return Agreement.AGREES, f"it is {distance:.2g} from ours, and may itself be off by {entry.accuracy:g}"
     return Agreement.DIFFERS, f"it is {distance:.2g} from our interval; {entry.differs}".strip("; ")
 
 

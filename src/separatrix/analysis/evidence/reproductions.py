@@ -30,6 +30,8 @@ SAME_QUESTION = {
     *("validation", "tests"),
 }
 """Parameters that leave the question the same: sizes of a layer, and its training."""
+Results = Mapping[str, TrainingResult | UsageError]
+"""The results of experiments by their command, or errors."""
 
 
 def measure_published(
@@ -75,9 +77,7 @@ def measure_published(
     return ReproductionLedger(tuple(compare_entry(entry, results, parameters) for entry in entries))
 
 
-def compare_entry(
-    entry: PublishedNumber, results: Mapping[str, TrainingResult | UsageError], parameters: Mapping[str, object]
-) -> ReproducedNumber:
+def compare_entry(entry: PublishedNumber, results: Results, parameters: Mapping[str, object]) -> ReproducedNumber:
     """Put a published number beside the result of its experiment, or beside its computation."""
     if not entry.learn:
         our_number = None if entry.compute is None else OurNumber(entry.compute())
@@ -86,8 +86,7 @@ def compare_entry(
     result = results[entry.learn]
     if isinstance(result, UsageError):
         return build_reproduction(entry, None, [str(result)], parameters, changes)
-    errors = result.mechanisms[0].failed
-    return build_reproduction(entry, _read_off(entry, result), errors, parameters, changes)
+    return build_reproduction(entry, _read_off(entry, result), result.mechanisms[0].failed, parameters, changes)
 
 
 def _read_off(entry: PublishedNumber, result: TrainingResult) -> OurNumber | None:
@@ -104,10 +103,8 @@ def _read_off(entry: PublishedNumber, result: TrainingResult) -> OurNumber | Non
         low, high = summary.interval or (min(values), max(values))
         return OurNumber(summary.median, (low - error, high + error), values)
     # The mean over all choices, because the seeds that the source happened to draw are not known.
-    best = [
-        max(combination, key=lambda score: task.metric.sign * score)
-        for combination in combinations(values, min(entry.best_of, len(values)))
-    ]
+    choices, pick = combinations(values, min(entry.best_of, len(values))), max if task.metric.sign > 0 else min
+    best = [pick(choice) for choice in choices]
     return OurNumber(fmean(best), (min(best) - error, max(best) + error), values)
 
 

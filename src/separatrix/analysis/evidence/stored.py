@@ -199,25 +199,23 @@ def _list_position(mechanism: str) -> tuple[int, str]:
     return names.index(name) if name in names else len(names), mechanism
 
 
-def _build_results(
-    store: Store, experiment_runs: _StoredExperiment, load: Load, waiting: list[str]
-) -> list[TrainingResult]:
+def _build_results(store: Store, stored: _StoredExperiment, load: Load, waiting: list[str]) -> list[TrainingResult]:
     mechanisms = dict[str, Mechanism]()
-    for name in experiment_runs.runs:
+    for name in stored.runs:
         try:
             mechanisms[name] = load(name)
         except SeparatrixError as error:
-            waiting.append(f"{name} on {experiment_runs.task.spelling}: {error}")
+            waiting.append(f"{name} on {stored.task.spelling}: {error}")
     if not mechanisms:
         return []
-    experiment = Experiment(experiment_runs.task, tuple(mechanisms.values()), experiment_runs.setting)
+    experiment = Experiment(stored.task, tuple(mechanisms.values()), stored.setting)
     bounds = _read_floor(store, experiment, _compute_bounds(experiment))
     stored_runs = dict[str, StoredRuns]()
     for name, mechanism in mechanisms.items():
-        runs = [run for run in experiment_runs.runs[name] if run.purpose == TEST]
+        runs = [run for run in stored.runs[name] if run.purpose == TEST]
         fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
         tuned_rows = [run.row for run in runs if run.start == NEAR_WITNESS]
-        stored_runs[mechanism.spelled] = StoredRuns(experiment_runs.pilots[name], fresh, tuned_rows)
+        stored_runs[mechanism.spelled] = StoredRuns(stored.pilots[name], fresh, tuned_rows)
     return [build_result(experiment, bounds, stored_runs, store)]
 
 
@@ -278,8 +276,7 @@ def stored_reproductions(store: Store | None, load: Load, say: Say = lambda _: N
         task = command.split()[0]
         if store is not None and task in tasks and task not in training:
             training[task] = read_training(store, task, load, say).results
-        result = _find_result(read_command(command), training.get(task, ()))
-        results[command] = result or UsageError(NOT_STORED)
+        results[command] = _find_result(read_command(command), training.get(task, ())) or UsageError(NOT_STORED)
     say("computing numbers that need no training")
     return ReproductionLedger(tuple(compare_entry(entry, results, {}) for entry in PUBLISHED))
 

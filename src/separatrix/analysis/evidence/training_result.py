@@ -187,11 +187,8 @@ class TrainingResult(Result):
     def label(self) -> str:
         """The task and the setting, as far as they differ from their defaults."""
         defaults = self.task.default_setting().as_json()
-        words = [
-            f"{name}={value}"
-            for name, value in self.setting.as_json().items()
-            if name != "rates" and value != defaults[name]
-        ]
+        values = {name: value for name, value in self.setting.as_json().items() if name != "rates"}
+        words = (f"{name}={value}" for name, value in values.items() if value != defaults[name])
         return " ".join((self.task.spelling, *words))
 
     def as_part(self) -> ReportPart:
@@ -206,34 +203,22 @@ class TrainingResult(Result):
     @property
     def summary(self) -> str:
         """The median score of each mechanism, the ceiling and the floor."""
-        medians = [
-            f"{evidence.mechanism} {f'{evidence.trained.median:.4f}' if evidence.trained else 'failed'}"
-            for evidence in self.mechanisms
-        ]
-        bounds = f"ceiling {self.ceiling:.4f}, floor {self.floor:.4f}"
-        return f"{self.task.spelling}: {', '.join(medians)}; {bounds}"
+        summaries = ((evidence.mechanism, evidence.trained) for evidence in self.mechanisms)
+        medians = ", ".join(f"{name} {f'{trained.median:.4f}' if trained else 'failed'}" for name, trained in summaries)
+        return f"{self.task.spelling}: {medians}; ceiling {self.ceiling:.4f}, floor {self.floor:.4f}"
 
     def rows(self) -> list[Row]:
         """Return one row for each mechanism, with the proved, hand-written and trained scores."""
         columns = ("mechanism", "proved_ceiling", "witness", "tuned_witness", "parameters", "state_bytes")
         rows = []
         for evidence in self.mechanisms:
-            summary = evidence.trained
-            low, high = (None, None) if summary is None else summary.interval or (None, None)
-            rows.append(
-                {
-                    "task": self.task.name,
-                    **{column: getattr(evidence, column) for column in columns},
-                    "mean": None if summary is None else summary.mean,
-                    "median": None if summary is None else summary.median,
-                    "low": low,
-                    "high": high,
-                    "solved": evidence.solved.count,
-                    "of": evidence.solved.of,
-                    "lr": float(evidence.lr),
-                    "word": evidence.word.value,
-                }
-            )
+            row = {"task": self.task.name, **{column: getattr(evidence, column) for column in columns}}
+            row |= dict.fromkeys(("mean", "median", "low", "high"))
+            if (summary := evidence.trained) is not None:
+                low, high = summary.interval or (None, None)
+                row |= {"mean": summary.mean, "median": summary.median, "low": low, "high": high}
+            row |= {"solved": evidence.solved.count, "of": evidence.solved.of}
+            rows.append({**row, "lr": float(evidence.lr), "word": evidence.word.value})
         return rows
 
     def __getitem__(self, mechanism: str) -> MechanismEvidence:
@@ -264,9 +249,8 @@ class ReportPart(Document):
         """The words in which each experiment differs from the others."""
         labels = [result.label.split() for result in self.results]
         shared_words = set.intersection(*map(set, labels))
-        return tuple(
-            " ".join(word for word in words if word not in shared_words) or " ".join(words) for words in labels
-        )
+        own_words = [[word for word in words if word not in shared_words] or words for words in labels]
+        return tuple(map(" ".join, own_words))
 
 
 def count_solved(runs: Sequence[SeedRun], errors: Sequence[str]) -> SeedShare:

@@ -28,8 +28,7 @@ WINDOW_FACTOR = 16
 
 def cost_value(of: str, x: Number, cost: Cost, evidence: str = "measured on this machine") -> Value:
     """Return one of COSTS at one length or width; only time is noisy."""
-    noise = Noise.SCATTER if of == "seconds" else Noise.NONE
-    return Value(x, float(getattr(cost, of)), "measured", evidence, noise)
+    return Value(x, float(getattr(cost, of)), "measured", evidence, Noise.SCATTER if of == "seconds" else Noise.NONE)
 
 
 def cost_law(curve: CostCurve, of: str) -> Law | None:
@@ -120,9 +119,8 @@ def _measure_costs(question: Question, mechanism: Mechanism, axis: Axis) -> tupl
     fixed_name, default, meaning = ("d", WIDTH, "width") if axis.name == "n" else ("n", 1024, "length")
     size = parse_integer(question.fixed.get(fixed_name, default), fixed_name)
     if not 1 <= size <= MAX_COSTS[fixed_name]:
-        raise UsageError(
-            f"{fixed_name}={size} is out of range; cost is measured at {meaning}s of 1 to {MAX_COSTS[fixed_name]:,}"
-        )
+        limits = f"{meaning}s of 1 to {MAX_COSTS[fixed_name]:,}"
+        raise UsageError(f"{fixed_name}={size} is out of range; cost is measured at {limits}")
     values = [int(value) for value in axis.values]
     if axis.name == "n":
         costs = measure(mechanism, values, size).costs

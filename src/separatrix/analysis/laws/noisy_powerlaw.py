@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy
 
-from separatrix.analysis.laws.powerlaw import RIVALS, ROUNDING, Form, Law, exact_law, fit_form, predict
-
-Array = np.ndarray[Any, Any]
+from separatrix.analysis.laws.powerlaw import RIVALS, ROUNDING, Array, Form, Law, Numbers, exact_law, fit_form, predict
 
 SIGNIFICANCE = 0.01
 """The probability with which a true power law is rejected."""
@@ -19,9 +15,7 @@ MIN_AIC_DIFFERENCE = 10.0
 """A difference in AIC that decides which form fits better."""
 
 
-def noisy_law(
-    x: Sequence[float], y: Sequence[float], sd: Sequence[float] | None = None, confidence: float = 0.95
-) -> Law:
+def noisy_law(x: Numbers, y: Numbers, sd: Numbers | None = None, confidence: float = 0.95) -> Law:
     """Return the law of values whose logarithms have Gaussian noise of these standard deviations.
 
     Without `sd` the noise is the same everywhere, and its size is estimated from the scatter.
@@ -61,7 +55,7 @@ def noisy_law(
     )
 
 
-def uncertain_law(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> Law:
+def uncertain_law(x: Numbers, y: Numbers, confidence: float = 0.95) -> Law:
     """Return the law of values that may be noisy: as exact values if their local slopes settle."""
     exact = exact_law(x, y, ROUNDING)
     return exact if exact.power_law or exact.form is not None else noisy_law(x, y, None, confidence)
@@ -89,8 +83,7 @@ def _test_by_scatter(line: float, parabola: float, points: int) -> tuple[str, fl
         return "a straight line but for rounding", 1.0
     # A parabola through every value leaves no squares: the ratio is then huge, not undefined.
     ratio = (line - parabola) / max(parabola / freedom, 1e-300)
-    p = float(scipy.stats.f.sf(ratio, 1, freedom))
-    return f"F-test of a quadratic term, F(1, {freedom}) = {ratio:.3g}", p
+    return f"F-test of a quadratic term, F(1, {freedom}) = {ratio:.3g}", float(scipy.stats.f.sf(ratio, 1, freedom))
 
 
 def _test_by_sd(line: float, parabola: float, freedom: int) -> tuple[str, float]:
@@ -101,7 +94,7 @@ def _test_by_sd(line: float, parabola: float, freedom: int) -> tuple[str, float]
     return f"chi-squared = {line:.3g} with {freedom} degrees of freedom", min(p, 1.0)
 
 
-def _find_rival(x: Sequence[float], y: Sequence[float], weights: Array, has_sd: bool) -> Form | None:
+def _find_rival(x: Numbers, y: Numbers, weights: Array, has_sd: bool) -> Form | None:
     """Return the form with the lowest AIC, if it is clearly lower than that of a power law."""
     scores = {name: _aic(name, x, y, weights, has_sd) for name in ("power law", *RIVALS)}
     name = min(scores, key=lambda name: scores[name])
@@ -111,7 +104,7 @@ def _find_rival(x: Sequence[float], y: Sequence[float], weights: Array, has_sd: 
     return fit_form(name, x, y, f"better, AIC lower by {gain:.3g}", weights)
 
 
-def _aic(name: str, x: Sequence[float], y: Sequence[float], weights: Array, has_sd: bool) -> float:
+def _aic(name: str, x: Numbers, y: Numbers, weights: Array, has_sd: bool) -> float:
     """Akaike's criterion up to a constant; every form has two constants of its own."""
     predictions = predict(name, x, y, weights)
     if not (np.isfinite(predictions).all() and (predictions > 0).all()):

@@ -23,6 +23,7 @@ from separatrix.core.documents import Document, Hidden, shown_as
 from separatrix.core.numbers.spelling import for_people
 
 Array = np.ndarray[Any, Any]
+Numbers = Sequence[float]
 
 RIVALS = ("logarithm", "exponential", "power of log")
 """The forms that are compared with a power law."""
@@ -50,6 +51,10 @@ MIN_POINTS = 3
 """With fewer points a slope cannot be compared with another."""
 ROUNDING = 1e-9
 """Slopes this close are equal."""
+LIMIT_INTERVAL = (
+    "not a confidence interval, since nothing here is noisy: the distance from the last local slope to "
+    "the limit, or how far the last point moved that limit, whichever is more"
+)
 CLEAR_MOVEMENT = 8
 """A slope moves if it changes by this many times what rounding can explain."""
 
@@ -75,7 +80,7 @@ class Form:
         return cls("power law", f"{scale:.6g} x^{exponent:.6g}", (scale, exponent))
 
 
-def find_better_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
+def find_better_form(x: Numbers, y: Numbers) -> Form | None:
     """Return the form that fits much better than any power law, if one does; for values without noise."""
     power_error = largest_error("power law", x, y)
     if power_error <= NEGLIGIBLE_ERROR:
@@ -89,18 +94,16 @@ def find_better_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
     return fit_form(name, x, y, better)
 
 
-def find_late_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
+def find_late_form(x: Numbers, y: Numbers) -> Form | None:
     """Return the better form of the second half of the values, whose first half has another shape."""
     middle = len(x) // 2
-    if len(x) - middle < MIN_LATE_POINTS:
-        return None
-    form = find_better_form(x[middle:], y[middle:])
+    form = find_better_form(x[middle:], y[middle:]) if len(x) - middle >= MIN_LATE_POINTS else None
     if form is None:
         return None
     return replace(form, comparison=form.comparison.replace(" fits ", f" fits from {x[middle]:.6g} on "))
 
 
-def largest_error(name: str, x: Sequence[float], y: Sequence[float]) -> float:
+def largest_error(name: str, x: Numbers, y: Numbers) -> float:
     """Return the largest share by which the fitted form misses a value."""
     predictions = predict(name, x, y)
     if not np.isfinite(predictions).all():
@@ -108,7 +111,7 @@ def largest_error(name: str, x: Sequence[float], y: Sequence[float]) -> float:
     return float(np.abs(predictions / np.asarray(y, dtype=float) - 1).max())
 
 
-def predict(name: str, x: Sequence[float], y: Sequence[float], weights: Array | None = None) -> Array:
+def predict(name: str, x: Numbers, y: Numbers, weights: Array | None = None) -> Array:
     """Return the values of the form with the best constants; not finite where it is undefined."""
     # The logarithm of log x exists beyond x = 1 only.
     if name == "power of log" and min(x) <= 1:
@@ -121,7 +124,7 @@ def predict(name: str, x: Sequence[float], y: Sequence[float], weights: Array | 
         return line if name == "logarithm" else np.exp(line)
 
 
-def fit_form(name: str, x: Sequence[float], y: Sequence[float], better: str, weights: Array | None = None) -> Form:
+def fit_form(name: str, x: Numbers, y: Numbers, better: str, weights: Array | None = None) -> Form:
     """Fit one of the rivals; `better` describes how it compares with a power law."""
     constant, rate = _fit_constants(name, x, y, weights)
     if name == "logarithm":
@@ -135,7 +138,7 @@ def fit_form(name: str, x: Sequence[float], y: Sequence[float], better: str, wei
     return Form(name, formula, (constant, rate), f"{article} {name} fits {better}")
 
 
-def _straight_axes(name: str, x: Sequence[float], y: Sequence[float]) -> tuple[Array, Array]:
+def _straight_axes(name: str, x: Numbers, y: Numbers) -> tuple[Array, Array]:
     """Return the coordinates in which the form is a straight line."""
     across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if name == "logarithm":
@@ -145,7 +148,7 @@ def _straight_axes(name: str, x: Sequence[float], y: Sequence[float]) -> tuple[A
     return (np.log(across) if name == "power law" else np.log(np.log(across))), np.log(up)
 
 
-def _fit_constants(name: str, x: Sequence[float], y: Sequence[float], weights: Array | None) -> tuple[float, float]:
+def _fit_constants(name: str, x: Numbers, y: Numbers, weights: Array | None) -> tuple[float, float]:
     """Minimise the squares of relative errors, weighted by one over their variance."""
     across, up = _straight_axes(name, x, y)
     # A logarithm is fitted to y itself, the others to log y: only the first needs dividing by y.
@@ -204,7 +207,7 @@ class Law(Document):
         return f"{format_slope(self.exponent, digits).lstrip('+')} ± {for_people(reach, 1)}"
 
 
-def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -> Law:
+def exact_law(x: Numbers, y: Numbers, accuracy: float = 1e-14) -> Law:
     """Return the law of values without noise, each known to the relative `accuracy`.
 
     >>> law = exact_law([1e3, 1e4, 1e5, 1e6], [3 / n + 40 / n**2 for n in (1e3, 1e4, 1e5, 1e6)])
@@ -214,7 +217,10 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     'logarithm'
     """
     across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
-    knots = _choose_knots(across)
+    # The first point, the last, and those between that are nearest to even spacing.
+    spacing = np.linspace(across[0], across[-1], min(MAX_KNOTS, len(across)))
+    knots = sorted({int(np.abs(across - place).argmin()) for place in spacing})
+    knots = knots if len(knots) >= MIN_POINTS else [0, len(across) // 2, len(across) - 1]
     steps = np.diff(across[knots])
     slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
     # Both ends of a step may be off by the accuracy, which changes the slope by twice as much over the step.
@@ -225,36 +231,15 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     if end is None or end.is_open or rival is not None:
         # The last decade, or at least the last two slopes.
         recent = slopes[-max(2, int((middles > across[-1] - math.log(10)).sum())) :]
-        return Law(
-            float(slopes[-1]),
-            (float(recent.min()), float(recent.max())),
-            "the spread of the local slopes at the end of the range, which keep moving",
-            None if end is not None and end.is_unclear and not end.is_far and rival is None else False,
-            _explain_rejection(slopes, end, rival),
-            rival,
-            local,
-            None,
-        )
+        interval, reason = (float(recent.min()), float(recent.max())), _explain_rejection(slopes, end, rival)
+        meaning = "the spread of the local slopes at the end of the range, which keep moving"
+        is_law = None if end is not None and end.is_unclear and not end.is_far and rival is None else False
+        return Law(float(slopes[-1]), interval, meaning, is_law, reason, rival, local, None)
     near = np.abs(slopes - end.limit) <= TOLERANCE
     first = int(np.flatnonzero(~near)[-1]) + 1 if not near.all() else 0
-    return Law(
-        end.limit,
-        (end.limit - end.reach, end.limit + end.reach),
-        "not a confidence interval, since nothing here is noisy: the distance from the last local slope to "
-        "the limit, or how far the last point moved that limit, whichever is more",
-        True,
-        _explain_power_law(slopes, end, unsure),
-        Form.power_law(end.limit, end.reach, float(x[-1]), float(y[-1])),
-        local,
-        float(x[knots[min(first, len(slopes) - 1)]]),
-    )
-
-
-def _choose_knots(across: Array) -> list[int]:
-    """Return the first point, the last, and those between that are nearest to even spacing."""
-    spacing = np.linspace(across[0], across[-1], min(MAX_KNOTS, len(across)))
-    knots = sorted({int(np.abs(across - place).argmin()) for place in spacing})
-    return knots if len(knots) >= MIN_POINTS else [0, len(across) // 2, len(across) - 1]
+    form = Form.power_law(end.limit, end.reach, float(x[-1]), float(y[-1]))
+    interval, since = (end.limit - end.reach, end.limit + end.reach), float(x[knots[min(first, len(slopes) - 1)]])
+    return Law(end.limit, interval, LIMIT_INTERVAL, True, _explain_power_law(slopes, end, unsure), form, local, since)
 
 
 @dataclass(frozen=True)

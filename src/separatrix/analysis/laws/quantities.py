@@ -99,13 +99,10 @@ def read_margin(of: str, question: Question, at: Number, options: ReadOptions) -
         raise _no_exponent("margin", result.value, place)
     is_least = ENGINES[result.engine].draws and place_matters(point, mechanism)
     evidence = f"{EVIDENCE[result.engine]}{f', {POSITIONS}' if is_least else ''}"
-    # Seeded parts are drawn anew at every length; only the weights of a user's own class stay the same.
-    has_seed = "seed" in point.schema.model_fields or (
-        "seed" in mechanism.schema.model_fields
-        and not isinstance(mechanism, CustomMechanism)
-        and not mechanism.permutation_equivariant
-    )
-    # Random features are drawn anew at every length, so that exact margins may still scatter.
+    # Seeded parts are drawn anew at every length, so that exact margins may still scatter; only the weights of
+    # a user's own class stay the same.
+    is_redrawn = not isinstance(mechanism, CustomMechanism) and not mechanism.permutation_equivariant
+    has_seed = "seed" in point.schema.model_fields or (is_redrawn and "seed" in mechanism.schema.model_fields)
     noise = Noise.PERHAPS if has_seed else Noise.NONE
     accuracy = result.accuracy if of == "margin" else result.accuracy / max(abs(result.bits), 1e-9)
     y = result.value if of == "margin" else result.bits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
@@ -33,7 +33,7 @@ from separatrix.core.parameters import UsageError, all_parameters, require_known
 from separatrix.core.parameters.ranges import Axis, Number, read_counted, split_axes
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
-from separatrix.exact.outputs.growth_laws import GrowthLaw, margin_law
+from separatrix.exact.outputs.growth_laws import margin_law
 from separatrix.exact.verdicts.question import Question
 from separatrix.exact.verdicts.question import question as build_question
 from separatrix.mechanisms import examples
@@ -46,27 +46,22 @@ LITERAL_LENGTHS = (200, 400, 800, 1600, 3200)
 ALL = "all"
 """Stands for every mechanism."""
 Tell = Callable[[str], None]
+Inputs = Mapping[str, object]
+Several = list[Any] | tuple[Any, ...]
 
 
 @overload
-def scaling(
-    construction: str,
-    mechanism: list[Any] | tuple[Any, ...],
-    parameters: Mapping[str, object] | None = None,
-    **options: Any,
-) -> Scalings: ...
+def scaling(construction: str, mechanism: Several, parameters: Inputs | None = None, **options: Any) -> Scalings: ...
 
 
 @overload
-def scaling(
-    construction: str, mechanism: Any, parameters: Mapping[str, object] | None = None, **options: Any
-) -> Scaling: ...
+def scaling(construction: str, mechanism: Any, parameters: Inputs | None = None, **options: Any) -> Scaling: ...
 
 
 def scaling(
     construction: str,
     mechanism: Any,
-    parameters: Mapping[str, object] | None = None,
+    parameters: Inputs | None = None,
     *,
     of: str = "margin",
     engine: str = "auto",
@@ -115,7 +110,7 @@ def scaling(
 def _scale_one(
     construction: str,
     mechanism: Any,
-    parameters: Mapping[str, object],
+    parameters: Inputs,
     of: str,
     engine: str,
     sampling: Sampling,
@@ -143,19 +138,14 @@ def _scale_one(
 
 
 def fit_scaling(
-    question: Question, name: str, of: str, values: Sequence[Value], remark: str, confidence: float = 0.95
+    question: Question, name: str, of: str, values: Sequence[Value], remark: str, confidence: float
 ) -> Scaling:
     """Return the scaling of positive values, with their law and closed form."""
     law, closed_form = fit_law(values, confidence), find_closed_form(question, name, of, values[0].x)
-    proved = find_proved_law(question, name, of, min(value.x for value in values))
+    start, proved = {name: min(value.x for value in values)}, None
+    if name == "n" and of == "margin":
+        proved = margin_law(question.point(start), question.mechanism(start))
     return Scaling(question, name, of, tuple(values), law, closed_form, remark, proved)
-
-
-def find_proved_law(question: Question, name: str, of: str, start: Number) -> GrowthLaw | None:
-    """Return bounds of the quantity for every n from `start` on, if some are proved."""
-    if name != "n" or of != "margin":
-        return None
-    return margin_law(question.point({name: start}), question.mechanism({name: start}))
 
 
 def fit_law(values: Sequence[Value], confidence: float = 0.95) -> Law:
@@ -171,30 +161,24 @@ def fit_law(values: Sequence[Value], confidence: float = 0.95) -> Law:
     return exact_law(x, y, max(value.accuracy for value in values))
 
 
-def _read_axis(construction: str, mechanism: Any, parameters: Mapping[str, object], of: str) -> tuple[Question, Axis]:
+def _read_axis(construction: str, mechanism: Any, parameters: Inputs, of: str) -> tuple[Question, Axis]:
     """Return the question, and the one axis among the parameters."""
     axes, constants = split_axes(parameters)
     if len(axes) != 1:
         number = f"{len(axes)} ({', '.join(axes)})" if axes else "none"
         raise UsageError(f"scaling needs one growing parameter, but has {number}; write for example {EXAMPLE}")
     ((name, text),) = axes.items()
-    open_names = {name, *_without_reference(construction, of)}
+    # A quantity that is measured on tokens of its own needs no parameter of the construction but n and d.
+    own_names = construction_named(construction).schema.model_fields if of in COSTS else ()
+    open_names = {name, *own_names, *(("n",) if of in TOKEN_QUANTITIES else ())}
     question = build_question(construction, mechanism, constants, open_names)
     _require_points(name, text)
     span, count = read_counted(question.schema_of(name), name, text)
     if count > MAX_SCALING_POINTS:
         raise UsageError(f"{name}={text} has {count:,} points; {MAX_SCALING_POINTS:,} are more than a slope needs")
     if span.start <= 0:
-        start = format_exact(span.start)
-        raise UsageError(f"{name}={text} starts at {start}; a power law needs {name} above 0")
+        raise UsageError(f"{name}={text} starts at {format_exact(span.start)}; a power law needs {name} above 0")
     return question, Axis(span, span.points(count))
-
-
-def _without_reference(construction: str, of: str) -> Iterable[str]:
-    """Return the parameters that the reference point does not provide."""
-    if of in COSTS:  # tokens are not those of the construction, so only n and d count
-        return construction_named(construction).schema.model_fields
-    return ("n",) if of in TOKEN_QUANTITIES else ()
 
 
 def _require_points(name: str, text: str) -> None:
@@ -208,9 +192,8 @@ def _require_points(name: str, text: str) -> None:
 
 def _choose_values(question: Question, axis: Axis, options: ReadOptions, of: str) -> tuple[tuple[Number, ...], str]:
     """Return the values asked for, or shorter lengths if a mechanism needs every token."""
-    if axis.name != "n" or of not in ("margin", "bits") or options.engine != "auto":
-        return axis.values, ""
-    if not is_literal(question.point({"n": axis.values[0]}), question.mechanism({})):
+    has_choice = axis.name == "n" and of in ("margin", "bits") and options.engine == "auto"
+    if not has_choice or not is_literal(question.point({"n": axis.values[0]}), question.mechanism({})):
         return axis.values, ""
     if sum(value <= MAX_LITERAL_TOKENS for value in axis.values) >= MIN_POINTS:
         return axis.values, ""
@@ -238,21 +221,14 @@ def _read_values(
         raise refusals[0]
     if len(values) < MIN_POINTS:
         raise UsageError(f"only {len(values)} values of {options.name} are admissible here; take a longer axis")
-    return list(values.values()), "".join(_remarks(question, places, list(values.values()), refusals))
-
-
-def _remarks(
-    question: Question, places: Sequence[Number], values: Sequence[Value], refusals: Sequence[EngineRefusal]
-) -> Iterator[str]:
-    if refusals:
-        yield f"{len(refusals)} of {len(places)} values are left out: {refusals[0]}. "
+    remark = f"{len(refusals)} of {len(places)} values are left out: {refusals[0]}. " if refusals else ""
     lengths = [parse_integer(question.fixed["n"], "n")] if "n" in question.fixed else places
-    lengths_used = [value.n for value in values if value.n is not None and value.n not in lengths]
+    lengths_used = [value.n for value in values.values() if value.n is not None and value.n not in lengths]
     if lengths_used:
-        ends = dict.fromkeys((min(lengths_used), max(lengths_used)))
-        limits = " to ".join(f"{n:,}" for n in ends)
+        limits = " to ".join(f"{n:,}" for n in dict.fromkeys((min(lengths_used), max(lengths_used))))
         rounding = f"n is rounded to a multiple of {question.kind.step_name}"
-        yield f"{rounding} at {len(lengths_used)} of {len(places)} places: {limits}. "
+        remark += f"{rounding} at {len(lengths_used)} of {len(places)} places: {limits}. "
+    return list(values.values()), remark
 
 
 def _log_sd(value: Value, confidence: float) -> float:

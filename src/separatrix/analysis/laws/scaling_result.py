@@ -81,16 +81,11 @@ class Scaling(Result):
 
     def rows(self) -> list[Row]:
         """One row for each value."""
-        return [
-            {
-                self.parameter: float(value.x),
-                "n_used": value.n,
-                self.quantity: value.y,
-                "low": value.ends[0],
-                "high": value.ends[1],
-            }
-            for value in self.values
-        ]
+        rows = []
+        for value in self.values:
+            ends = dict(zip(("low", "high"), value.ends, strict=True))
+            rows.append({self.parameter: float(value.x), "n_used": value.n, self.quantity: value.y, **ends})
+        return rows
 
 
 @dataclass(frozen=True)
@@ -161,8 +156,7 @@ class Scalings(Result):
         """The exponent of each mechanism; for many the number of mechanisms with each law."""
         rows = self.notebook_rows()
         if len(rows) > MAX_NAMED:
-            counts = Counter(row["law"] for row in rows).most_common()
-            laws = ", ".join(f"{law} {count}" for law, count in counts)
+            laws = ", ".join(f"{law} {count}" for law, count in Counter(row["law"] for row in rows).most_common())
             return f"{len(rows)} mechanisms on {self.construction}: {self.quantity}: {laws}"
         exponents = ", ".join(f"{row['mechanism']} {row['exponent'] or row['law']}" for row in rows)
         return f"{self.construction}: exponents of {self.quantity}: {exponents}"

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from separatrix.analysis.maps.boundary_result import Boundary, BoundaryCurve, CurvePoint, LevelCrossings, LevelReading
 from separatrix.analysis.maps.boundary_search import HALF, BoundarySettings, Tell, find_boundary
-from separatrix.constructions import construction_named
+from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.core.numbers import format_exact, parse_exact, parse_integer
 from separatrix.core.parameters import UsageError, all_parameters, read_words
 from separatrix.core.parameters.ranges import WIDE, Axis, Number, Span, read_counted, read_span, split_axes
@@ -190,6 +190,10 @@ def certify_boundary(result: Boundary) -> dict[str, Any]:
         ],
         "cuts": _cuts(result),
     }
+    ends = [crossing[side]["parameters"] for crossing in body["crossings"] for side in ("lo", "hi")]
+    for key, value in body["parameters"].items():
+        if issubclass(result.question.kind, ExactConstruction) and any(end[key] != value for end in ends):
+            raise EngineRefusal(f"{key} changes with {name} here, and there are no certificates of such boundaries")
     return {**body, "sha256": digest(body)}
 
 
@@ -204,14 +208,17 @@ def _cuts(result: Boundary) -> list[str] | None:
 def _fixed_parts(result: Boundary) -> dict[str, Any]:
     """Return the construction, mechanism and parameters without the searched one.
 
-    n stands as it was asked for, and tau is left out if it follows from c: both may change along the range.
+    With blocks, n stands as it was asked for, and tau is left out if it follows from c: both may change along the
+    range.
     """
     name, question = result.parameter, result.question
     values = {name: result.crossings[0].lo.value}
     point, mechanism = question.point(values), question.mechanism(values)
-    parameters = {field: getattr(point.parameters, field) for field in type(point.parameters).model_fields}
-    if "n" in question.fixed:
-        parameters["n"] = parse_integer(question.fixed["n"], "n")
+    parameters = point.parameters.complete_values()
+    if not isinstance(point, ExactConstruction):
+        parameters = {field: getattr(point.parameters, field) for field in type(point.parameters).model_fields}
+        if "n" in question.fixed:
+            parameters["n"] = parse_integer(question.fixed["n"], "n")
     settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.complete_values())}
     parts = {"mechanism": settings, "parameters": spelled_parameters(parameters)}
     return {

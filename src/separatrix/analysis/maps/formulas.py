@@ -64,16 +64,13 @@ class FormulaRoots(Document):
     values: tuple[float, ...]
 
 
-ONES = BoundaryFormula(
-    "a1(a1+b+c) = 1", "as n grows", lambda p: p["a1"] * (p["a1"] + p["b"] + p["c"]) - 1, {"a1", "b", "c"}
-)
-ONES_D0 = BoundaryFormula(
-    "a0(a0+b+c) = 1", "as n grows", lambda p: p["a0"] * (p["a0"] + p["b"] + p["c"]) - 1, {"a0", "b", "c"}
-)
+SUM = {"a1", "b", "c"}
+ONES = BoundaryFormula("a1(a1+b+c) = 1", "as n grows", lambda p: p["a1"] * (p["a1"] + p["b"] + p["c"]) - 1, SUM)
+SUM_D0 = {"a0", "b", "c"}
+ONES_D0 = BoundaryFormula("a0(a0+b+c) = 1", "as n grows", lambda p: p["a0"] * (p["a0"] + p["b"] + p["c"]) - 1, SUM_D0)
 """Above it the reader fires on D0 as well."""
-IDENTITY = BoundaryFormula(
-    "a1² + b² = 1", "as n grows and d outgrows n^(b²)", lambda p: p["a1"] ** 2 + p["b"] ** 2 - 1, {"a1", "b"}
-)
+OUTGROWS = "as n grows and d outgrows n^(b²)"
+IDENTITY = BoundaryFormula("a1² + b² = 1", OUTGROWS, lambda p: p["a1"] ** 2 + p["b"] ** 2 - 1, {"a1", "b"})
 CROSS = BoundaryFormula("a1·r_Q = 1", "as n grows", lambda p: p["a1"] * p["r_Q"] - 1, {"a1", "r_Q"})
 DEGREE = BoundaryFormula(
     "beta = log n / log((a1+b+c)/(b+c))",
@@ -94,8 +91,7 @@ def find_formula(
     >>> [getattr(find_formula(Spike, softmax, {name}), "formula", None) for name in ("a1", "a0", "m")]
     ['a1(a1+b+c) = 1', 'a0(a0+b+c) = 1', None]
     """
-    formulas = _formulas_for(kind, mechanism, form)
-    return next((formula for formula in formulas if formula.parameters & names), None)
+    return next((formula for formula in _formulas_for(kind, mechanism, form) if formula.parameters & names), None)
 
 
 def _formulas_for(kind: type[Construction], mechanism: Mechanism, form: object) -> tuple[BoundaryFormula, ...]:

@@ -129,12 +129,12 @@ def _exact_array(values: Any) -> Array:
     return array
 
 
-def _finite_rows(values: Array) -> list[list[float | None]]:
-    return [[value if math.isfinite(value) else None for value in row] for row in values.tolist()]
-
-
 # A map may have millions of cells: they convert as a whole and not number by number.
-register_json(np.ndarray, list[list[float | None]], _finite_rows)
+register_json(
+    np.ndarray,
+    list[list[float | None]],
+    lambda values: [[value if math.isfinite(value) else None for value in row] for row in values.tolist()],
+)
 
 
 @dataclass(frozen=True)
@@ -251,11 +251,8 @@ class Map(Result):
     def summary(self) -> str:
         """The quantity, the axes and the mechanisms."""
         names = ", ".join(layer.mechanism for layer in self.panels)
-        axes = " × ".join(
-            f"{axis.name} from {for_people(start)} to {for_people(stop)} ({len(axis.values)})"
-            for axis in (self.x, self.y)
-            for start, stop in [axis.floats[[0, -1]]]
-        )
+        spans = [(axis, for_people(axis.floats[0]), for_people(axis.floats[-1])) for axis in (self.x, self.y)]
+        axes = " × ".join(f"{axis.name} from {start} to {stop} ({len(axis.values)})" for axis, start, stop in spans)
         return f"{quantity_label(self.quantity)} on {self.construction}, {axes}: {names}"
 
     def rows(self) -> list[Row]:
@@ -279,21 +276,12 @@ class Map(Result):
         """
         import polars as pl
 
-        layers = (*self.layers, *self.panels) if self.difference else self.layers
         columns = {name: np.broadcast_to(column, self.grid.shape).ravel() for name, column in self._columns().items()}
-        frames = [
-            pl.DataFrame(
-                {
-                    "mechanism": pl.Series([layer.mechanism]).new_from_index(0, layer.values.size),
-                    **columns,
-                    self.quantity: layer.values.ravel(),
-                    "low": layer.low.ravel(),
-                    "high": layer.high.ravel(),
-                    "engine": pl.Series([layer.engine]).new_from_index(0, layer.values.size),
-                }
-            )
-            for layer in layers
-        ]
+        frames = []
+        for layer in (*self.layers, *self.panels) if self.difference else self.layers:
+            numbers = {self.quantity: layer.values.ravel(), "low": layer.low.ravel(), "high": layer.high.ravel()}
+            cells = pl.DataFrame({**columns, **numbers}).with_columns(engine=pl.lit(layer.engine))
+            frames.append(cells.select(pl.lit(layer.mechanism).alias("mechanism"), pl.all()))
         return pl.concat(frames).with_columns(pl.col(self.quantity, "low", "high").fill_nan(None))
 
     def to_npz(self) -> bytes:
@@ -306,10 +294,9 @@ class Map(Result):
             "engines": np.array([layer.engine for layer in self.layers]),
             "axes": np.array([self.x.name, self.y.name]),
             **self._columns(),
-            self.quantity: np.stack([layer.values for layer in self.layers]),
-            "low": np.stack([layer.low for layer in self.layers]),
-            "high": np.stack([layer.high for layer in self.layers]),
         }
+        for key, name in ((self.quantity, "values"), ("low", "low"), ("high", "high")):
+            arrays[key] = np.stack([getattr(layer, name) for layer in self.layers])
         np.savez_compressed(buffer, allow_pickle=False, **arrays)
         return buffer.getvalue()
 

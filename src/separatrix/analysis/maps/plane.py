@@ -108,9 +108,8 @@ def _read_axes(questions: Sequence[Question], texts: Mapping[str, str]) -> tuple
         if label is not None:
             raise UsageError(f"{name} is not a parameter of {label}; make a map for each mechanism")
     if len(own_names) > 1:
-        raise UsageError(
-            f"{' and '.join(own_names)} are both parameters of the mechanism; one axis must be the construction's"
-        )
+        both = f"{' and '.join(own_names)} are both parameters of the mechanism"
+        raise UsageError(f"{both}; one axis must be the construction's")
     spans = [read_counted(questions[0].schema_of(name), name, text) for name, text in texts.items()]
     (_, across), (_, up) = spans
     if across * up > MAX_MAP_CELLS:
@@ -135,8 +134,7 @@ def _compute_layer(
     if allows_grids and not issubclass(question.kind, ExactConstruction):
         with suppress(EngineRefusal):
             return replace(_evaluate_grids(question, grid, of, sampling), formula=formula)
-    layer = _evaluate_cells(question, grid, partial(_read_outcome, of, engine, sampling), tell)
-    return replace(layer, formula=formula)
+    return replace(_evaluate_cells(question, grid, partial(_read_outcome, of, engine, sampling), tell), formula=formula)
 
 
 def _evaluate_formula(question: Question, grid: PlaneGrid) -> FormulaOnPlane | None:
@@ -187,6 +185,9 @@ class CellValue:
     """A remark that the layer adds to its evidence once."""
 
 
+ReadCell = Callable[[Construction, Mechanism], CellValue]
+
+
 def _read_outcome(of: str, engine: str, sampling: Sampling, point: Construction, mechanism: Mechanism) -> CellValue:
     """Read a quantity of the outcome of a cell."""
     outcome = _solve(point, mechanism, engine, sampling)
@@ -194,9 +195,8 @@ def _read_outcome(of: str, engine: str, sampling: Sampling, point: Construction,
     remark = "" if draws else ENGINES[outcome.engine].describe_unused(sampling)
     if of != "distinguish" and draws:
         remark = f"; the interval is that of P(tells apart), {QUANTITIES[of]} has none"
-    low, high = outcome.interval if of == "distinguish" else (math.nan, math.nan)
-    value = float(getattr(outcome, of))
-    return CellValue(value, outcome.engine, outcome.evidence, low, high, outcome.margin, remark)
+    ends = outcome.interval if of == "distinguish" else (math.nan, math.nan)
+    return CellValue(float(getattr(outcome, of)), outcome.engine, outcome.evidence, *ends, outcome.margin, remark)
 
 
 def _read_accuracy(of: Accuracy, point: Construction, mechanism: Mechanism) -> CellValue:
@@ -205,9 +205,7 @@ def _read_accuracy(of: Accuracy, point: Construction, mechanism: Mechanism) -> C
     return CellValue(value, "outputs", limits.evidence, value, value)
 
 
-def _evaluate_cells(
-    question: Question, grid: PlaneGrid, read: Callable[[Construction, Mechanism], CellValue], tell: Tell
-) -> Layer:
+def _evaluate_cells(question: Question, grid: PlaneGrid, read: ReadCell, tell: Tell) -> Layer:
     """Read every cell by itself; `tell` receives an estimate of the time after the first three cells."""
     values, low, high, margin = (np.full(grid.shape, np.nan) for _ in range(4))
     results: Counter[tuple[str, str]] = Counter()
@@ -246,8 +244,8 @@ def _evaluate_cells(
     engines = list(dict.fromkeys(engine_name for engine_name, _ in results))
     has_draws = any(engine_name in ENGINES and ENGINES[engine_name].draws for engine_name in engines)
     # Without draws in the most frequent engine, a remark on unused options would be wrong if another one draws.
-    is_remark_true = ENGINES[name].draws if name in ENGINES and has_draws else True
-    evidence = f"{evidence}{remarks[name]}" if is_remark_true else evidence
+    if name not in ENGINES or not has_draws or ENGINES[name].draws:
+        evidence += remarks[name]
     remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""
     return Layer(question.label, values, low, high, ", ".join(engines), evidence, remark, margin)
 

@@ -111,8 +111,7 @@ class Accuracy:
             square = np.maximum.reduce(np.broadcast_arrays(*squares))
         else:
             square = sum(rows * x for rows, x in zip(counts, squares, strict=True))
-        accuracy = 0.5 + 0.5 * scipy.special.erf(np.sqrt(square / 8) / float(self.noise))
-        return np.broadcast_to(accuracy, grid.shape)
+        return np.broadcast_to(0.5 + 0.5 * scipy.special.erf(np.sqrt(square / 8) / float(self.noise)), grid.shape)
 
 
 def _squares(kind: type[Construction], kernel: ScoreMechanism, values: dict[str, Any]) -> list[Array]:

@@ -126,10 +126,9 @@ def label_of(numbers: Mapping[Place, Fraction]) -> Description:
     rows: dict[str, list[tuple[Fraction, ...]]] = {"queries": [], "keys": [], "values": [], "counts": []}
     for (part, _), places in groupby(sorted(numbers), key=lambda place: place[:2]):
         rows[part].append(tuple(numbers[place] for place in places))
-    groups = zip(rows["keys"], rows["values"], rows["counts"], strict=True)
-    return Description(
-        tuple(rows["queries"]), tuple(TokenGroup(key, value, int(count[0])) for key, value, count in groups)
-    )
+    columns = zip(rows["keys"], rows["values"], rows["counts"], strict=True)
+    groups = tuple(TokenGroup(key, value, int(count)) for key, value, (count,) in columns)
+    return Description(tuple(rows["queries"]), groups)
 
 
 def read_instance(data: Any) -> Instance:
@@ -165,11 +164,10 @@ def recognise_family(instance: Instance) -> tuple[str, str]:
         return "order", "the same tokens in reverse"
     if parts == ("counts",):
         return _recognise_counts(instance)
-    if parts == ("queries",):
-        factor = query_factor(instance)
-        if factor is None:
-            return "another query", "only queries differ"
+    if parts == ("queries",) and (factor := query_factor(instance)) is not None:
         return "collinear queries", f"D1's query is {format_exact(factor)} × D0's"
+    if parts == ("queries",):
+        return "another query", "only queries differ"
     if parts in (("keys",), ("values",)):
         return _recognise_tokens(instance, "key" if parts == ("keys",) else "value")
     return "mixed", f"{' and '.join(parts)} differ"

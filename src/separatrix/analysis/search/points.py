@@ -94,17 +94,9 @@ class PointQuestion:
         """Return the finding of a point, with smaller whole numbers and rounder others if it `shrinks`."""
         small = shrink(candidate, self._steps, self._size, self._holds) if shrinks else candidate
         point = self.kind.read(small)
-        return PointFinding(
-            "construction",
-            point.name,
-            point.title,
-            shrinks,
-            point.name,
-            point.parameters.as_json(),
-            _decide(point, self.x),
-            _decide(point, self.y),
-            (1, *_point_size(point)),
-        )
+        place, verdicts = (point.name, point.parameters.as_json()), (_decide(point, self.x), _decide(point, self.y))
+        size = (1, *_point_size(point))
+        return PointFinding("construction", point.name, point.title, shrinks, *place, *verdicts, size)
 
     def _steps(self, values: Values) -> Iterator[Values]:
         for name, value in values.items():
@@ -131,8 +123,7 @@ class PointQuestion:
 
 def _decide(point: Construction, mechanism: Mechanism) -> FindingVerdict:
     outcome = solve(point, mechanism, "auto", SAMPLING)
-    word = word_for(outcome, point.m, DELTA)
-    numbers = outcome.distinguish, outcome.interval, outcome.margin
+    word, numbers = word_for(outcome, point.m, DELTA), (outcome.distinguish, outcome.interval, outcome.margin)
     return FindingVerdict(word, *numbers, outcome.engine, outcome.evidence)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -116,8 +116,7 @@ def read(mechanism: Mechanism, instance: Instance) -> InstanceReading:
         # Equal expressions are exactly 0; the difference of their balls would only contain 0.
         differences = [fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(d0, d1, strict=True)]
         values = [rational(Fraction(x)) for label in instance.labels for k in label.groups for x in k.value]
-        scale = _largest([*values, *(output.value for output in (*d0, *d1))])
-        margin = _divide(_largest(differences), scale)
+        margin = _divide(_largest(differences), _largest([*values, *(output.value for output in (*d0, *d1))]))
         outputs = [[[output.value for output in row] for row in label] for label in rows]
         return InstanceReading(outputs[0], outputs[1], margin, _evidence(margin, [*d0, *d1]))
 
@@ -143,10 +142,7 @@ def _largest(numbers: list[Any]) -> Any:
     if any(isinstance(x, float) for x in numbers):
         return max(abs(_to_float(x)) for x in numbers)
     # Balls that overlap have no order, so the maximum of Python would be wrong.
-    largest = arb(0)
-    for x in numbers:
-        largest = largest.max(abs(arb(x)))
-    return largest
+    return reduce(lambda largest, x: largest.max(abs(arb(x))), numbers, arb(0))
 
 
 def is_at_most(x: Flint | float, y: Flint | float) -> bool:

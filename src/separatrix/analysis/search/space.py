@@ -38,15 +38,11 @@ def draw(suggest: Suggest, edit: str, counts: tuple[int, ...]) -> Instance:
     width, features = suggest("width", 1, MAX_WIDTH), suggest("features", 1, MAX_WIDTH)
     query_count = _choose(suggest, "queries", QUERY_COUNTS)
     queries = tuple(_draw_vector(suggest, f"query {i}", width) for i in range(query_count))
-    groups = tuple(
-        TokenGroup(
-            _draw_vector(suggest, f"key {i}", width),
-            _draw_vector(suggest, f"value {i}", features),
-            _choose(suggest, f"count {i}", counts),
-        )
-        for i in range(suggest("tokens", 1, MAX_TOKENS))
-    )
-    d0 = Description(queries, groups)
+    groups = []
+    for i in range(suggest("tokens", 1, MAX_TOKENS)):
+        key, value = _draw_vector(suggest, f"key {i}", width), _draw_vector(suggest, f"value {i}", features)
+        groups.append(TokenGroup(key, value, _choose(suggest, f"count {i}", counts)))
+    d0 = Description(queries, tuple(groups))
     return Instance(d0, _apply_edit(suggest, edit, d0))
 
 
@@ -76,10 +72,9 @@ def _apply_edit(suggest: Suggest, edit: str, d0: Description) -> Description:
     else:
         # The range does not depend on other choices, so that the sampler sees one distribution for each name.
         i = suggest("edited token", 0, MAX_TOKENS - 1) % len(groups)
-        if edit == "keys":
-            groups[i] = replace(groups[i], key=_change_vector(suggest, groups[i].key))
-        else:
-            groups[i] = replace(groups[i], value=_change_vector(suggest, groups[i].value))
+        part = "key" if edit == "keys" else "value"
+        change: dict[str, Any] = {part: _change_vector(suggest, getattr(groups[i], part))}
+        groups[i] = replace(groups[i], **change)
     return Description(tuple(queries), tuple(groups))
 
 

@@ -180,17 +180,14 @@ class Trials:
             while self.count < budget and len(self.answers) < len(self.questions):
                 if end is not None and time.monotonic() >= end:
                     return False, True
-                question = self._next_question()
+                # The unanswered question with the fewest trials, the first of several.
+                open_names = (name for name in self.questions if name not in self.answers)
+                question = self.questions[min(open_names, key=lambda name: self.counts[name])]
                 tell(self.count, budget, question.name)
                 self._try(question)
         except KeyboardInterrupt:
             return True, False
         return False, False
-
-    def _next_question(self) -> SearchQuestion:
-        """Return the unanswered question with the fewest trials, the first of several."""
-        open_questions = (question for name, question in self.questions.items() if name not in self.answers)
-        return min(open_questions, key=lambda question: self.counts[question.name])
 
     def _try(self, question: SearchQuestion) -> None:
         study, number = self._studies[question.name], self.counts[question.name]
@@ -201,12 +198,9 @@ class Trials:
         candidate = question.draw(trial.suggest_int)
         value, is_answer, reason = _judge(question, candidate)
         study.tell(trial, value)
-        record = create_trial(
-            params=trial.params,
-            distributions=trial.distributions,
-            value=float(value),
-            user_attrs={"question": question.name, "found": is_answer, "failed": reason},
-        )
+        notes = {"question": question.name, "found": is_answer, "failed": reason}
+        choices: Any = {"params": trial.params, "distributions": trial.distributions}
+        record = create_trial(**choices, value=float(value), user_attrs=notes)
         if self.log is not None:
             self.log.add(record)
         self._take(record, candidate)

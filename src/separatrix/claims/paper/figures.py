@@ -73,8 +73,7 @@ GROWTH_PARAMETERS = {**BASE, "n": LENGTHS}
 
 def margin_growth(tell: Callable[[str], None] = lambda _: None, mechanisms: Sequence[str] | None = None) -> Scalings:
     """Return how the margin grows with n, a row for each of these mechanisms or of all."""
-    names: list[Any] = [*(mechanisms or examples())]
-    result: Scalings = scaling("spike", names, GROWTH_PARAMETERS, of="margin", tell=tell)
+    result: Scalings = scaling("spike", [*(mechanisms or examples())], GROWTH_PARAMETERS, of="margin", tell=tell)
     return result
 
 
@@ -126,8 +125,7 @@ def hoeffding_curves() -> tuple[HoeffdingCurve, ...]:
     """Return both mechanisms over d = 4, 8, 12, ...: sums of signs that never meet the threshold exactly."""
     widths, curves = tuple(range(4, 301, 4)), []
     for name in MECHANISMS:
-        lengths = [HOEFFDING_BLOCK * (d - 2) for d in widths]
-        p0 = on_grid(mechanism_named(name), BASE, d=widths, n=lengths).p0
+        p0 = on_grid(mechanism_named(name), BASE, d=widths, n=[HOEFFDING_BLOCK * (d - 2) for d in widths]).p0
         bounds = tuple(hoeffding_bound(Spike.read(hoeffding_point(d)), name) for d in widths)
         curves.append(HoeffdingCurve(name, widths, tuple(map(float, p0)), bounds))
     return tuple(curves)
@@ -242,8 +240,7 @@ def phase_map(side: int) -> PhaseMap:
     constants = {"d": PHASE_WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
 
     def grid(mechanism: str, n: int) -> closed.ProbabilityGrid:
-        axes = Grid({**constants, "n": n}, (blocks, {"a1": a1}))
-        return closed.evaluate(Spike, mechanism_named(mechanism), axes)
+        return closed.evaluate(Spike, mechanism_named(mechanism), Grid({**constants, "n": n}, (blocks, {"a1": a1})))
 
     large = {mechanism: grid(mechanism, LARGE_N) for mechanism in MECHANISMS}
     rows = np.array(r, dtype=float)

@@ -13,9 +13,11 @@ from rich.progress import Progress
 from separatrix.analysis.cards.illustration import Illustration, illustrate
 from separatrix.analysis.laws import Scalings
 from separatrix.analysis.maps import Map
+from separatrix.analysis.weights import Weights, weights
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.claims.paper import figures, separations, sweeps
 from separatrix.claims.paper.figures import BASE, MECHANISMS, outcome_at
+from separatrix.claims.paper.proofs import ProvedStatements, prove_statements
 from separatrix.core.tensors import one_thread
 from separatrix.exact.engines import Outcome
 from separatrix.mechanisms import MECHANISMS as ZOO
@@ -55,6 +57,9 @@ class ReproductionData:
     """The outcome at the base point, by mechanism."""
     far: Mapping[str, Outcome]
     """The same with n = FAR."""
+    proofs: ProvedStatements
+    weights: Weights
+    """Weight matrices of linear attention at the base point."""
     growth: Scalings
     answers: Sequence[separations.PointAnswer]
     """The answer of each mechanism on each construction, from which separations follow."""
@@ -79,19 +84,13 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, run_claims: 
             growth = figures.margin_growth(tell, effort.mechanisms)
         with _progress_bar(progress, "comparisons") as tell:
             answers = separations.collect_answers(effort.mechanisms or separations.MECHANISMS, tell)
+    illustration, runs = illustrate("spike"), _run_sweeps(progress, plan, address)
+    near, far = ({name: outcome_at(name, {**BASE, "n": n}) for name in MECHANISMS} for n in (BASE["n"], FAR))
+    rows, margins, bounds = figures.attention_rows(), figures.margin_curves(), figures.hoeffding_curves()
+    phase, line = figures.phase_map(effort.map_side), figures.boundary_map(effort.map_side)
     return ReproductionData(
-        claims,
-        illustrate("spike"),
-        {name: outcome_at(name, BASE) for name in MECHANISMS},
-        {name: outcome_at(name, {**BASE, "n": FAR}) for name in MECHANISMS},
-        growth,
-        answers,
-        _run_sweeps(progress, plan, address),
-        figures.phase_map(effort.map_side),
-        figures.attention_rows(),
-        figures.margin_curves(),
-        figures.hoeffding_curves(),
-        figures.boundary_map(effort.map_side),
+        *(claims, illustration, near, far, prove_statements(), weights("spike", "linear", BASE)),
+        *(growth, answers, runs, phase, rows, margins, bounds, line),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from separatrix.analysis.cards.construction_result import reference_points, verdict_at
 from separatrix.analysis.cards.outcomes import ShortVerdict
@@ -20,6 +21,7 @@ from separatrix.exact.verdicts import Verdict
 from separatrix.exact.verdicts.words import separates
 from separatrix.mechanisms import Mechanism, mechanism_named
 
+Tell = Callable[[str], None]
 LINEAR_FAMILY = ("linear", "relu-features", UNNORMALISED, "delta")
 MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", *LINEAR_FAMILY)
 """Softmax and two sharper forms of it; linear attention with and without its sum; a fixed state."""
@@ -71,11 +73,6 @@ class PaperSeparation(Document):
     winner: PointAnswer
     loser: PointAnswer
 
-    @property
-    def name(self) -> str:
-        """The construction as tables show it."""
-        return self.winner.name
-
     @shown
     def construction(self) -> Construction:
         """The point itself."""
@@ -91,14 +88,12 @@ class PaperSeparation(Document):
         """The separation in words."""
         winner, loser = self.winner, self.loser
         return (
-            f"{winner.mechanism} beats {loser.mechanism} on {self.name}: {winner.mechanism} distinguishes "
+            f"{winner.mechanism} beats {loser.mechanism} on {winner.name}: {winner.mechanism} distinguishes "
             f"({winner.evidence}), {loser.mechanism} is {loser.word} ({loser.evidence})"
         )
 
 
-def collect_answers(
-    mechanisms: Sequence[str] = MECHANISMS, tell: Callable[[str], None] = lambda _: None
-) -> list[PointAnswer]:
+def collect_answers(mechanisms: Sequence[str] = MECHANISMS, tell: Tell = lambda _: None) -> list[PointAnswer]:
     """Return the answers on every construction at its example, and at a few short points.
 
     `tell` is called with the name of each point before it is computed.
@@ -116,12 +111,8 @@ def collect_answers(
 
 def find_separations(answers: Sequence[PointAnswer]) -> list[PaperSeparation]:
     """Return the pairs of answers at one point of which one distinguishes and the other fails."""
-    return [
-        PaperSeparation(winner, loser)
-        for winner in answers
-        for loser in answers
-        if winner.name == loser.name and separates(winner.word, loser.word)
-    ]
+    pairs = [(winner, loser) for winner, loser in product(answers, repeat=2) if winner.name == loser.name]
+    return [PaperSeparation(*pair) for pair in pairs if separates(pair[0].word, pair[1].word)]
 
 
 def _is_affordable(construction: Construction, mechanism: Mechanism) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from flint import ctx, fmpq
@@ -34,11 +34,11 @@ LogitRow = tuple[LogitLevel, ...]
 """The levels of one query, largest logit first. They determine its attention weights."""
 
 
-def rows_of(description: Description) -> tuple[LogitRow, ...]:
-    """Return the distinct rows in a deterministic order."""
+def rows_of(description: Description) -> Counter[LogitRow]:
+    """Count the distinct rows, in a deterministic order."""
     keys = [to_rationals(kind.key) for kind in description.groups]
     values = [[kind.count * x for x in to_rationals(kind.value)] for kind in description.groups]
-    rows: dict[LogitRow, None] = {}
+    rows = Counter[LogitRow]()
     for query in description.queries:
         query_vector = to_rationals(query)
         # Tokens of one logit have one weight, whatever the kernel, so sums per logit determine the output.
@@ -51,13 +51,23 @@ def rows_of(description: Description) -> tuple[LogitRow, ...]:
         order = sorted(counts, reverse=True)
         first = counts[order[0]]
         row = tuple(LogitLevel(at, counts[at] / first, tuple(x / first for x in value_sums[at])) for at in order)
-        rows[row] = None
-    return tuple(rows)
+        rows[row] += 1
+    return rows
 
 
 def to_rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
     """Convert a vector to flint rationals; floats are converted exactly."""
     return [rational(Fraction(x)) for x in vector]
+
+
+def _normal_form(rows: Mapping[LogitRow, int], divided: bool = False) -> Counter[LogitRow]:
+    """Count rows with their logits divided by the largest, or by themselves in rows of a single logit."""
+    forms = Counter[LogitRow]()
+    for row, count in rows.items():
+        top = row[0].logit
+        unit = top if top > 0 and (divided or len(row) == 1) else fmpq(1)
+        forms[tuple(replace(level, logit=level.logit / unit) for level in row)] += count
+    return forms
 
 
 class KernelRows:
@@ -81,20 +91,42 @@ class KernelRows:
             with ctx.workprec(precision):
                 v0, v1 = (max((self._peak(row) for row in rows), key=float) for rows in self.rows)
                 # Equal rows have equal outputs, which a difference of balls would not show.
-                margin: Flint = fmpq(0) if self.rows[0] == self.rows[1] else v1 - v0
+                margin: Flint = v1 - v0 if self.equal_rows_lemma is None else fmpq(0)
                 if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
                     break
         return v0, v1, margin
 
-    def has_equal_rows(self) -> bool:
-        """Return whether both labels provably have the same outputs."""
-        if set(self.rows[0]) == set(self.rows[1]):
-            return True
-        with ctx.workprec(PRECISIONS[0]):
-            outputs = [[self.outputs(row) for row in rows] for rows in self.rows]
-        if not all(isinstance(x, fmpq) for rows in outputs for row in rows for x in row):
+    @cached_property
+    def equal_rows_lemma(self) -> str | None:
+        """The lemma by which both labels have equal rows, equally often; None if none applies.
+
+        docs/certificates.md states and proves the lemmas.
+        """
+        d0, d1 = self.rows
+        if _normal_form(d0) == _normal_form(d1):
+            return "proportions"
+        if self.mechanism.homogeneous and _normal_form(d0, divided=True) == _normal_form(d1, divided=True):
+            return "homogeneity"
+        pairs = zip(d0.items(), d1.items(), strict=False)
+        cancel = all(count0 == count1 and self._cancels(row0, row1) for (row0, count0), (row1, count1) in pairs)
+        return "cancellation" if cancel and len(d0) == len(d1) else None
+
+    def _cancels(self, d0: LogitRow, d1: LogitRow) -> bool:
+        """Return whether logits and shares are equal, and scores times differences of values add up to exactly 0."""
+        if [(level.logit, level.share) for level in d0] != [(level.logit, level.share) for level in d1]:
             return False
-        return set(outputs[0]) == set(outputs[1])
+        pairs = ((x.value_sums, y.value_sums) for x, y in zip(d0, d1, strict=True))
+        differences = [[y - x for x, y in zip(*pair, strict=True)] for pair in pairs]
+        return all(self._vanishes(d0, factors) for factors in zip(*differences, strict=True))
+
+    def _vanishes(self, row: LogitRow, factors: Sequence[fmpq]) -> bool:
+        """Return whether the sum of factor * score is known to be exactly 0."""
+        degree = self.mechanism.polynomial_degree
+        if degree is None:
+            return _sign(_sum(factors, self._scores(row, PRECISIONS[0]))) == 0
+        # A polynomial cancels in any unit of logits if its powers do; as many as there are logits decide (Vandermonde).
+        powers = range(min(degree + 1, len(row)))
+        return all(sum(x * level.logit**i for x, level in zip(factors, row, strict=True)) == 0 for i in powers)
 
     def outputs(self, row: LogitRow) -> tuple[Flint, ...]:
         """Return the attention output of a row, feature by feature."""
@@ -114,6 +146,8 @@ class KernelRows:
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 excess = _sign(_sum(factors, self._scores(row, precision)))
+            if excess is None and self._vanishes(row, factors):
+                return False
             if excess is not None:
                 # Multiplying by a negative normaliser turns `>` around. Strict: a tie does not fire.
                 return excess * self._side(row) > 0
@@ -170,7 +204,7 @@ def _sign(x: Flint) -> int | None:
 
 def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
     """Return whether both labels provably have equal rows, so that no reader tells them apart."""
-    return kernel_rows(construction, mechanism).has_equal_rows()
+    return kernel_rows(construction, mechanism).equal_rows_lemma is not None
 
 
 def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:

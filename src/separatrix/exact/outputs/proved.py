@@ -145,6 +145,17 @@ def proved_outputs(construction: Construction, mechanism: Mechanism) -> ProvedOu
         return _of_blocks(construction, kernel, rational_model(construction))
 
 
+def equal_rows_lemma(construction: Construction, mechanism: Mechanism) -> str | None:
+    """Return the lemma by which D0 and D1 have equal rows under a scalar kernel; None if none applies."""
+    if isinstance(construction, ExactConstruction):
+        return kernel_rows(construction, mechanism).equal_rows_lemma
+    return "proportions" if _has_same_tokens(rational_model(construction)) else None
+
+
+def _has_same_tokens(model: BlockModel) -> bool:
+    return model.rows[0] == model.rows[1] and bool(model.amplitudes.a[0] == model.amplitudes.a[1])
+
+
 def kernel_of(construction: Construction, mechanism: Mechanism) -> ScoreMechanism:
     """Return the mechanism as a scalar kernel: itself, or one that is equal on these tokens."""
     if mechanism.spelled in TWINS and not _has_negative(construction):
@@ -163,18 +174,10 @@ def _has_negative(construction: Construction) -> bool:
 
 
 def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> ProvedOutputs:
-    """Return a row for each distinct query; rows are equal if their levels are, or their rational values."""
+    """Return a row for each distinct query."""
     kernel_outputs = kernel_rows(construction, kernel)
-    row_counts = [
-        Counter(rows_of(Description((query,), description.groups))[0] for query in description.queries)
-        for description in construction.descriptions
-    ]
+    row_counts, are_equal = kernel_outputs.rows, kernel_outputs.equal_rows_lemma is not None
     rows = [{row: kernel_outputs.outputs(row) for row in label_rows} for label_rows in row_counts]
-    are_equal = row_counts[0] == row_counts[1]
-    # Rationals may be compared; equal-looking balls prove nothing.
-    if all(isinstance(x, fmpq) for label_rows in rows for row in label_rows.values() for x in row):
-        d0, d1 = (Counter(rows[label][row] for row in row_counts[label].elements()) for label in (0, 1))
-        are_equal = are_equal or d0 == d1
     label_rows_lists = list(rows[0].values()), list(rows[1].values())
     features = tuple(Feature(place) for place in range(1, construction.signs + 1))
     all_plus, counts = (Fraction(1),) * len(features), (row_counts[0].total(), row_counts[1].total())
@@ -193,7 +196,7 @@ def _description_differences(
         return ()
     pairs = Counter(
         tuple(
-            rows_of(Description((query,), description.groups))[0]
+            next(iter(rows_of(Description((query,), description.groups))))
             for query, description in zip(pair, construction.descriptions, strict=True)
         )
         for pair in zip(*queries, strict=True)
@@ -232,7 +235,7 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
     for copies in numbers:
         features.append(Feature(first, copies))
         first += copies
-    are_equal = model.rows[0] == model.rows[1] and model.amplitudes.a[0] == model.amplitudes.a[1]
+    are_equal = _has_same_tokens(model)
     probe = (Fraction(1),) * 4 if last else (Fraction(1), Fraction(0))
     # A row differs alike in all blocks that are neither its own nor the spike's.
     multiplicities = (*((1,) if last else ()), 1, 1, model.blocks - 1, *((1,) if last else ()))

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
@@ -175,7 +174,7 @@ class Proof(Result):
         """Whether the claimed verdict holds at every n."""
         return self.counterexample is None
 
-    @cached_property
+    @shown
     def statement(self) -> str:
         """The statement in one sentence."""
         name, start, claimed = self.mechanism.spelled, _spell(self.start), self.claimed
@@ -186,9 +185,9 @@ class Proof(Result):
         verdict = f"it {PHRASES[failure.word]} at {_spell_place(failure.n)}, P = {for_people(failure.distinguish)}"
         return f"{name} {DENIALS[claimed]} for {place}: {verdict}"
 
-    @cached_property
+    @shown
     def final_statement(self) -> str:
-        """A sentence on the verdict that holds for ever, if it is not the statement itself."""
+        """A sentence on the verdict that holds for ever; empty if it is the statement itself."""
         final = self.eventually
         if self.is_proved and final.start == self.start:
             return ""

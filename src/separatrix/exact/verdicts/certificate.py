@@ -1,8 +1,9 @@
 """Certificates: everything needed to verify an exact verdict without this program.
 
-A certificate lists the parameters, an enclosure of the spike's attention weight for every kind of
-row, the least firing count P for every sign triple and row, and the resulting fractions. The
-checker in `separatrix.checker` recomputes all of it with other arithmetic and other code.
+A certificate lists the parameters, the resulting fractions and the lemma by which rows are equal, if any. For
+constructions with blocks it also lists an enclosure of the spike's attention weight for every kind of row, and the
+least firing count P for every sign triple and row. The checker in `separatrix.checker` recomputes all of it with other
+arithmetic and other code.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any
 
 from flint import ctx, fmpq
 
-from separatrix.constructions import Construction
+from separatrix.constructions import Construction, ExactConstruction
 from separatrix.core.files.writing import write_whole
+from separatrix.core.judgement import Conclusion, ReaderClass
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.logforms import Flint, format_fraction
-from separatrix.exact.engines import EngineRefusal, certified
+from separatrix.exact.engines import EngineRefusal, certified, enumerated
+from separatrix.exact.outputs.proved import equal_rows_lemma, kernel_of
+from separatrix.exact.verdicts.readers import Readers
 from separatrix.exact.verdicts.verdict import Verdict
 from separatrix.mechanisms import Mechanism
 
@@ -32,9 +36,15 @@ def certify(construction: Construction, mechanism: Mechanism, delta: Fraction) -
     """Return the certified verdict at `delta` and its certificate."""
     if not construction.has_certificates:
         raise EngineRefusal(f"there are no certificates for {construction.name}: the checker does not support it")
-    count = certified.count(construction, mechanism)
-    verdict = Verdict(construction, mechanism, certified.outcome(construction, count), delta)
-    if not all(threshold.is_decided for threshold in count.thresholds) or verdict.word == "undecided":
+    if isinstance(construction, ExactConstruction):
+        outcome, is_decided, states = enumerated.in_balls(construction, mechanism), True, {}
+    else:
+        count = certified.count(construction, mechanism)
+        outcome, states = certified.outcome(construction, count), _block_states(count)
+        is_decided = all(threshold.is_decided for threshold in count.thresholds)
+    verdict = Verdict(construction, mechanism, outcome, delta)
+    neuron = [p for p in (outcome.p0, outcome.p1, outcome.only) if isinstance(p, Fraction)]
+    if not is_decided or verdict.word == "undecided" or len(neuron) < 3:
         raise EngineRefusal("some comparisons are undecided, so there is nothing to certify at these parameters")
     body = {
         "format": FORMAT,
@@ -42,6 +52,33 @@ def certify(construction: Construction, mechanism: Mechanism, delta: Fraction) -
         "construction": construction.name,
         "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.complete_values())},
         "parameters": spelled_parameters(construction.parameters.complete_values()),
+        **states,
+        "neuron": dict(zip(("p0", "p1", "only_d1"), map(format_fraction, neuron), strict=True)),
+        # Correctly rounded floats: the checker accepts the nearest one only.
+        "network": {"fire_d0": outcome.fire_d0, "fire_d1": outcome.fire_d1, "distinguish": outcome.distinguish},
+        "delta": format_exact(delta),
+        "verdict": verdict.word,
+        "equal_rows": equal_rows_lemma(construction, mechanism) or "not claimed",
+    }
+    return verdict, {**body, "sha256": digest(body)}
+
+
+def certify_equal_rows(result: Readers) -> dict[str, Any]:
+    """Return the certificate that D0 and D1 have equal rows, so that no reader tells them apart."""
+    if result.conclusions[ReaderClass.EVERY] is not Conclusion.CANNOT:
+        raise EngineRefusal(
+            "the rows of D0 and D1 are not proved to be equal, so there is nothing to certify about every reader; "
+            "separatrix verdict --certificate certifies the fixed reader"
+        )
+    kernel, name = kernel_of(result.construction, result.mechanism), result.mechanism.spelled
+    if kernel is not result.mechanism:
+        raise EngineRefusal(f"{name} has no certificates; ask for {kernel.spelled}, which equals it on these tokens")
+    return certify(result.construction, result.mechanism, result.fixed.delta)[1]
+
+
+def _block_states(count: certified.Count) -> dict[str, Any]:
+    """Return the weights and thresholds from which the fractions follow."""
+    return {
         "spike_weights": [
             {"label": label, "row": row, "enclosure": _enclosure(weight)}
             for label in (0, 1)
@@ -57,21 +94,7 @@ def certify(construction: Construction, mechanism: Mechanism, delta: Fraction) -
             }
             for threshold in count.thresholds
         ],
-        "neuron": {
-            "p0": format_fraction(count.low.p0),
-            "p1": format_fraction(count.low.p1),
-            "only_d1": format_fraction(count.low.only),
-        },
-        # Correctly rounded floats: the checker accepts the nearest one only.
-        "network": {
-            "fire_d0": verdict.outcome.fire_d0,
-            "fire_d1": verdict.outcome.fire_d1,
-            "distinguish": verdict.outcome.distinguish,
-        },
-        "delta": format_exact(delta),
-        "verdict": verdict.word,
     }
-    return verdict, {**body, "sha256": digest(body)}
 
 
 def digest(body: dict[str, Any]) -> str:

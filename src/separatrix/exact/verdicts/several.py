@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, overload
 
 from separatrix.constructions import construction_named
-from separatrix.core.documents import Document, to_json
+from separatrix.core.documents import Document
 from separatrix.core.parameters import UsageError, all_parameters
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.core.result import Result, Row
@@ -31,6 +31,7 @@ class Verdicts(Result):
     """Verdicts on several mechanisms at one point; `verdicts["linear"]` is one of them."""
 
     kind: ClassVar[str] = "verdicts"
+    items: ClassVar[tuple[str, Any] | None] = ("verdicts", Verdict | RefusedVerdict)
     verdicts: tuple[Verdict | RefusedVerdict, ...]
 
     @property
@@ -80,15 +81,6 @@ class Verdicts(Result):
         """Return the rows without the parameters, which are the same for all."""
         parameters = _parameters(self.answers[0]).keys() - {"mechanism"}
         return [{name: value for name, value in row.items() if name not in parameters} for row in self.rows()]
-
-    @classmethod
-    def document_type(cls) -> Any:
-        """Return the type of the list of verdicts and refusals."""
-        return list[Verdict | RefusedVerdict]
-
-    def as_json(self) -> Any:
-        """Return the list that `separatrix verdict --json` prints for several mechanisms."""
-        return to_json(self.verdicts)
 
 
 def name_of(answer: Verdict | RefusedVerdict) -> str:

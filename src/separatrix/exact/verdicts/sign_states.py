@@ -162,7 +162,7 @@ def _line(row: list[int], triple: Sequence[int], sigma: int, blocks: int) -> tup
     spike, block, own_block, other_block, c = row if len(row) == 5 else (0, *row, 0)
     y_1, y_k, y_d = triple
     start = y_1 * spike + y_k * block + y_d * c + sigma * (own_block - other_block) - other_block * blocks
-    return start, 2 * other_block, int(sigma > 0), blocks - int(sigma < 0)
+    return start, 2 * other_block, int(sigma == 1), blocks - int(sigma == -1)
 
 
 def _plus_counts(blocks: int) -> tuple[list[int], list[int], int]:

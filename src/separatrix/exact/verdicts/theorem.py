@@ -9,6 +9,7 @@ from fractions import Fraction
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import SIGNS, WIDTH, hypotheses, required_signs, required_width, sufficient_n
+from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import round_up_for_people
 from separatrix.mechanisms import Linear, Mechanism, Softmax
@@ -82,11 +83,8 @@ def theorem_coverage(point: Construction, mechanism: Mechanism, delta: Fraction)
 
 def describe_coverage(point: Construction, mechanisms: Iterable[Mechanism], delta: Fraction) -> str:
     """Describe the coverage of several mechanisms, merging equal sentences; empty for other constructions."""
-    sentences: dict[str, list[str]] = {}
-    for mechanism in mechanisms:
-        if coverage := theorem_coverage(point, mechanism, delta):
-            sentences.setdefault(coverage.sentence(), []).append(mechanism.spelled)
-    return " ".join(label_groups(sentences))
+    coverages = ((theorem_coverage(point, mechanism, delta), mechanism.spelled) for mechanism in mechanisms)
+    return " ".join(label_groups(group_pairs((coverage.sentence(), name) for coverage, name in coverages if coverage)))
 
 
 def label_groups(sentences: dict[str, list[str]]) -> list[str]:

@@ -27,6 +27,7 @@ class Linear(ScoreMechanism):
     name = "linear"
     formula = "<q,k> / sum <q,k>"
     source = "[paper] arXiv 2310.11685"
+    homogeneous = True
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         return logits

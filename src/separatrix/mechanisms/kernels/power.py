@@ -25,6 +25,7 @@ class Power(ScoreMechanism):
     name = "power"
     formula = "<q,k>^beta / sum <q,k>^beta"
     source = "[ours] docs/theory.md 3.10; polynomial attention as in PolySketchFormer, arXiv 2310.01655"
+    homogeneous = True
     example: ClassVar[dict[str, object]] = {"beta": 4}
     beta: Fraction = exact(above=0, at_most=10**6)
     """The degree."""

@@ -45,6 +45,10 @@ class Taylor(ScoreMechanism):
         return score
 
     @property
+    def polynomial_degree(self) -> int:
+        return self.order
+
+    @property
     def roundings(self) -> float:
         """Three for each term of two sums of positive numbers."""
         return 8.0 + 6.0 * self.order

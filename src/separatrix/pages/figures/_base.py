@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from separatrix.pages.charts import Chart, draw_charts, merge_keys
 from separatrix.pages.commands import Command
 from separatrix.pages.looks import LOOKS, Look
 from separatrix.pages.maps.figure import MapFigure
 from separatrix.pages.maps.picture import draw_map
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from separatrix.pages.paper import Figure
 
 PROBABILITY = "P(tells apart)"
 

@@ -15,15 +15,13 @@ FROM_SPIKE, FROM_OTHER = "from the spike", "from another token"
 
 def make_figure(data: tuple[AttentionRows, ...]) -> PaperFigure:
     """Return the figure: a column for each mechanism, a row for each label."""
-    margins = {rows.mechanism: rows.margin for rows in data}
+    margins = {rows.mechanism: f"margin {spell_number(rows.margin)}" for rows in data}
     panels = tuple(FigurePanel(f"{rows.mechanism}, D{rows.label}", _chart(rows)) for rows in data)
     return PaperFigure(
         name="attention",
         title=_title(data),
         caption=_caption(data),
-        commands=tuple(
-            verdict_command(name, ATTENTION_POINT, f"margin {spell_number(margin)}") for name, margin in margins.items()
-        ),
+        commands=tuple(verdict_command(name, ATTENTION_POINT, text) for name, text in margins.items()),
         panels=tuple(panel for label in (0, 1) for panel in panels[label::2]),
         size=(7.2, 4.0),
         columns=2,
@@ -63,24 +61,14 @@ def _chart(rows: AttentionRows) -> Chart:
     keys = list(range(int(ATTENTION_POINT["n"])))
     other_look = mechanism_look(rows.mechanism, label="", symbol="circle", has_line=False)
     spike_look = mechanism_look(rows.mechanism, label="", symbol="dot", has_line=False, is_filled=True)
-    return Chart(
-        ChartAxis("key (token index)", range=(-1, len(keys))),
-        ChartAxis("attention weight", log=True, range=(4e-4, 2)),
-        [
-            Series(other_look, keys, rows.from_other.tolist(), FROM_OTHER, symbol_size=1.3),
-            Series(spike_look, keys, rows.from_spike.tolist(), FROM_SPIKE),
-        ],
-        [Rule("y", 1 / len(keys), dash=())],
-        [
-            Note(SPIKE_TOKEN, weight, f"spike: {weight:.3g}", INK, dx=9, dy=0 if rows.label else -14)
-            for weight in _labelled_weights(rows)
-        ],
-        height=280,
-        title=f"{rows.mechanism}, D{rows.label}",
-    )
-
-
-def _labelled_weights(rows: AttentionRows) -> list[float]:
-    """Return the weights of the spike that are written: one, where both queries give nearly the same."""
-    spike_weight, other_weight = float(rows.from_spike[SPIKE_TOKEN]), float(rows.from_other[SPIKE_TOKEN])
-    return [other_weight, spike_weight] if spike_weight > 2 * other_weight else [spike_weight]
+    series = [
+        Series(other_look, keys, rows.from_other.tolist(), FROM_OTHER, symbol_size=1.3),
+        Series(spike_look, keys, rows.from_spike.tolist(), FROM_SPIKE),
+    ]
+    own_weight, other_weight = float(rows.from_spike[SPIKE_TOKEN]), float(rows.from_other[SPIKE_TOKEN])
+    # One weight of the spike is written where both queries give it nearly the same.
+    weights, dy = [other_weight, own_weight] if own_weight > 2 * other_weight else [own_weight], -14 * (not rows.label)
+    notes = [Note(SPIKE_TOKEN, weight, f"spike: {weight:.3g}", INK, dx=9, dy=dy) for weight in weights]
+    x_axis = ChartAxis("key (token index)", range=(-1, len(keys)))
+    y_axis, rules = ChartAxis("attention weight", log=True, range=(4e-4, 2)), [Rule("y", 1 / len(keys), dash=())]
+    return Chart(x_axis, y_axis, series, rules, notes, height=280, title=f"{rows.mechanism}, D{rows.label}")

@@ -24,19 +24,13 @@ def make_figure(data: tuple[HoeffdingCurve, ...]) -> PaperFigure:
     """Return the figure: values on the left, their quotient on the right."""
     softmax = data[0]
     near_base = min(softmax.d, key=lambda d: abs(d - int(BASE["d"])))
+    printed = {curve.mechanism: f"p0 = {spell_number(curve.exact[curve.d.index(near_base)])}" for curve in data}
     low, high = (spell_number(ratio, 2) for ratio in (min(softmax.ratio), max(softmax.ratio)))
     return PaperFigure(
         name="hoeffding",
         title=f"The proof is loose: Hoeffding's bound is {low} to {high} times the exact value",
         caption=_caption(data),
-        commands=tuple(
-            verdict_command(
-                curve.mechanism,
-                hoeffding_point(near_base),
-                f"p0 = {spell_number(curve.exact[curve.d.index(near_base)])}",
-            )
-            for curve in data
-        ),
+        commands=tuple(verdict_command(name, hoeffding_point(near_base), text) for name, text in printed.items()),
         panels=(
             FigurePanel("One neuron fires on D0", _values(data)),
             FigurePanel("Bound divided by exact value", _ratios(data)),
@@ -71,15 +65,11 @@ def _values(data: tuple[HoeffdingCurve, ...]) -> Chart:
     series, notes = [], []
     for curve in data:
         look = mechanism_look(curve.mechanism, symbol="")
-        series += [
-            Series(look, curve.d, curve.exact, f"{look.label}, exact"),
-            Series(BOUND, curve.d, curve.bound, f"{look.label}, bound"),
-        ]
+        series.append(Series(look, curve.d, curve.exact, f"{look.label}, exact"))
+        series.append(Series(BOUND, curve.d, curve.bound, f"{look.label}, bound"))
     # The widths at which the exact value and the bound come down to the target.
-    for values, colour, align, side in (
-        (softmax.exact, LOOKS["softmax"].colour, "right", -1),
-        (softmax.bound, INK, "left", 1),
-    ):
+    exact, bound = (softmax.exact, LOOKS["softmax"].colour, "right", -1), (softmax.bound, INK, "left", 1)
+    for values, colour, align, side in (exact, bound):
         d = softmax.enough(values, TARGET_P0)
         p = values[softmax.d.index(d)]
         dot = Look("", colour, symbol="circle", has_line=False, is_filled=True)

@@ -17,18 +17,14 @@ FAR = 10**18
 
 def make_figure(curves: tuple[MarginCurve, ...]) -> PaperFigure:
     """Return the figure."""
+    near = [f"margin {spell_number(curve.at(int(BASE['n'])))}" for curve in curves]
+    far = [f"lost in fp32 from n: {_lost_from(curve, 'fp32')}" for curve in curves]
+    cases = zip((curve.mechanism for curve in curves), near, far, strict=True)
     return PaperFigure(
         name="margin",
         title=_title(curves),
         caption=_caption(curves),
-        commands=tuple(
-            verdict_command(
-                curve.mechanism,
-                BASE,
-                f"margin {spell_number(curve.at(int(BASE['n'])))}, lost in fp32 from n: {_lost_from(curve, 'fp32')}",
-            )
-            for curve in curves
-        ),
+        commands=tuple(verdict_command(name, BASE, f"{margin}, {lost}") for name, margin, lost in cases),
         panels=(FigurePanel("Relative margin against n", _chart(curves)),),
         size=(7.2, 3.7),
         legend=(
@@ -82,16 +78,10 @@ def _chart(curves: tuple[MarginCurve, ...]) -> Chart:
         margins = [f"margin {margin:.6g} √(log n)" for margin in curve.margin]
         series.append(Series(look, n, list(curve.relative), look.label, texts=margins))
         crosses = mechanism_look(curve.mechanism, label="", symbol="x", has_line=False)
-        names = list(curve.relative_when_lost)
-        series.append(
-            Series(
-                crosses,
-                [float(curve.lost[name] or 0) for name in names],
-                list(curve.relative_when_lost.values()),
-                look.label,
-                texts=[f"lost in {name} from n = {curve.lost[name]:,}" for name in names],
-            )
-        )
+        lost = {name: curve.lost[name] or 0 for name in curve.relative_when_lost}
+        texts = [f"lost in {name} from n = {n:,}" for name, n in lost.items()]
+        ends = [float(n) for n in lost.values()]
+        series.append(Series(crosses, ends, list(curve.relative_when_lost.values()), look.label, texts=texts))
         notes.append(Note(n[-1], curve.relative[-1], look.label, look.colour, dx=8, dy=shift))
     floors = [
         Rule("y", 2.0**-bits, text=f"{name}, 2{f'-{bits}'.translate(RAISED)}", side="left" if bits > 40 else "right")

@@ -58,7 +58,7 @@ def _map(data: PhaseMap) -> MapFigure:
 def _panel(data: PhaseMap, mechanism: str, lines: tuple[OverlayLine, ...]) -> MapPanel:
     title = f"{mechanism}, n = {spell_number(LARGE_N)}"
     values, margin = data.large[mechanism], data.margin[mechanism]
-    return MapPanel.of_probabilities(mechanism, title, values, margin, lines)
+    return MapPanel.of_probabilities(mechanism, title, values, margin, lines=lines)
 
 
 def _strip(data: PhaseMap, edge: float) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ AXES: Mapping[str, tuple[str, str, bool]] = {
     "c": ("c, last column", ", in units of √(log n)", False),
 }
 """For each sweep: its title, its unit, and whether its axis is logarithmic."""
+P_TICKS = [(0, "0"), (0.25, ""), (0.5, "0.5"), (0.75, ""), (1, "1")]
 D_TICKS = [(d, str(d)) for d in (4, 10, 30, 100, 300, 1000)]
 DELTA = 0.01
 """Up to this P a mechanism is blind; from 1 less this on it distinguishes."""
@@ -37,6 +38,8 @@ BASE_COLOUR = "#bbbbbb"
 
 def make_figure(sweeps: Sequence[ParameterSweep]) -> PaperFigure:
     """Return the figure from finished sweeps."""
+    labels = {f"{label}, in the colour of its mechanism": dash for label, dash in FIRES.values()}
+    thin_lines = [Look(label, FAINT, dash, width=1.2) for label, dash in labels.items()]
     return PaperFigure(
         name="sweeps",
         title=_title(sweeps),
@@ -45,32 +48,24 @@ def make_figure(sweeps: Sequence[ParameterSweep]) -> PaperFigure:
         panels=tuple(FigurePanel(AXES[sweep.parameter][0], _chart(sweep), commands(sweep)) for sweep in sweeps),
         size=(7.2, 4.5),
         columns=3,
-        legend=(
-            *(mechanism_look(name) for name in MECHANISMS),
-            *(
-                Look(f"{label}, in the colour of its mechanism", FAINT, dash, width=1.2)
-                for label, dash in FIRES.values()
-            ),
-            Look("base point", BASE_COLOUR, width=1.2),
-        ),
+        legend=(*map(mechanism_look, MECHANISMS), *thin_lines, Look("base point", BASE_COLOUR, width=1.2)),
     )
 
 
-def _best(sweep: ParameterSweep, mechanism: str) -> float:
-    return max(map(float, sweep.cells.filter(mechanism=mechanism)["distinguish"]))
-
-
 def _title(sweeps: Sequence[ParameterSweep]) -> str:
-    softmax, linears = ([_best(sweep, name) for sweep in sweeps] for name in MECHANISMS)
+    softmax, linears = (
+        [max(sweep.cells.filter(mechanism=name)["distinguish"]) for sweep in sweeps] for name in MECHANISMS
+    )
     count = sum(best >= 1 - DELTA for best in softmax)
     everywhere = "every sweep" if count == len(sweeps) else f"{count} of {len(sweeps)} sweeps"
-    linear = max(linears)
-    stays = "is blind throughout" if linear <= DELTA else f"never gets above P = {spell_number(linear, 2)}"
+    blind = max(linears) <= DELTA
+    stays = "is blind throughout" if blind else f"never gets above P = {spell_number(max(linears), 2)}"
     return f"Softmax tells D0 from D1 somewhere in {everywhere}; linear attention {stays}"
 
 
 def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
-    base = ", ".join(f"{_subscript(name)} = {spell_value(value)}" for name, value in BASE.items())
+    names = {"a0": "a₀", "a1": "a₁"}
+    base = ", ".join(f"{names.get(name, name)} = {spell_value(value)}" for name, value in BASE.items())
     rows = [row for sweep in sweeps for row in sweep.cells.iter_rows(named=True)]
     sampled_rows = [row for row in rows if row["dense"] is not None]
     covered_count = sum(row["low"] <= row["distinguish"] <= row["high"] for row in sampled_rows)
@@ -116,14 +111,9 @@ def _chart(sweep: ParameterSweep) -> Chart:
         for name, y in (("softmax", 0.88), ("linear", 0.1)):
             notes.append(Note(0.6, y, name, LOOKS[name].colour, "center", inside=True))
     ticks = D_TICKS if parameter == "d" else None
-    return Chart(
-        ChartAxis(title + unit, is_log, ticks=ticks),
-        ChartAxis(PROBABILITY, range=(-0.04, 1.06), ticks=[(0, "0"), (0.25, ""), (0.5, "0.5"), (0.75, ""), (1, "1")]),
-        series,
-        [Rule("x", float(BASE[parameter]), BASE_COLOUR, ())],
-        notes,
-        height=300,
-    )
+    p_axis = ChartAxis(PROBABILITY, range=(-0.04, 1.06), ticks=P_TICKS)
+    rules = [Rule("x", float(BASE[parameter]), BASE_COLOUR, ())]
+    return Chart(ChartAxis(title + unit, is_log, ticks=ticks), p_axis, series, rules, notes, height=300)
 
 
 def _mechanism_series(sweep: ParameterSweep, name: str) -> list[Series]:
@@ -131,26 +121,15 @@ def _mechanism_series(sweep: ParameterSweep, name: str) -> list[Series]:
     look, cells = mechanism_look(name), sweep.cells.filter(mechanism=name)
     sampled_cells = cells.drop_nulls("dense")
     columns = {column: cells[column].to_list() for column in ("x", "distinguish", *FIRES)}
-    thin = [
-        Series(
-            mechanism_look(name, label="", symbol="", dash=dash, width=1.2),
-            columns["x"],
-            columns[column],
-            f"{name}, {label}",
-        )
-        for column, (label, dash) in FIRES.items()
-    ]
+    thin = []
+    for column, (label, dash) in FIRES.items():
+        thin_look = mechanism_look(name, label="", symbol="", dash=dash, width=1.2)
+        thin.append(Series(thin_look, columns["x"], columns[column], f"{name}, {label}"))
     exact = mechanism_look(name, symbol="", width=2.6)
     marks = mechanism_look(name, label="", has_line=False)
-    low, high = (sampled_cells[end].to_list() for end in ("low", "high"))
+    x, dense, low, high = (sampled_cells[column].to_list() for column in ("x", "dense", "low", "high"))
     return [
         *thin,
         Series(exact, columns["x"], columns["distinguish"], f"{name}, {PROBABILITY}"),
-        Series(
-            marks, sampled_cells["x"].to_list(), sampled_cells["dense"].to_list(), f"{look.label}, sampled", low, high
-        ),
+        Series(marks, x, dense, f"{look.label}, sampled", low, high),
     ]
-
-
-def _subscript(name: str) -> str:
-    return name.replace("a0", "a₀").replace("a1", "a₁")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 from separatrix.pages.charts import Chart, ChartAxis, Note, Rule, Series
 from separatrix.pages.looks import COLOURS, FAINT, INK, LOOKS, Look, css_colour
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 
 Palette = Mapping[str, Look]
 SHAPES = ("square", "diamond", "triangle-down", "cross", "star")
 CEILING, FLOOR = Look("ceiling", INK, width=1.6), Look("floor", FAINT, (2, 2), width=1.6)
+LIMITS = ((CEILING, "ceiling"), (FLOOR, "floor"))
+"""Looks of the scores between which training takes place, and their names in results."""
 PROVED = Look("proved ceiling", INK, (5, 2), "triangle-up", 1.6, is_filled=True)
 PROBABILITY_RANGE = (-0.03, 1.03)
 
@@ -90,8 +90,7 @@ def _of_mechanism(part: ReportPart, places: Iterable[float], name: str) -> Itera
 
 
 def _names(part: ReportPart) -> list[str]:
-    mechanisms = (evidence.mechanism for result in part.results for evidence in result.mechanisms)
-    return list(dict.fromkeys(mechanisms))
+    return list(dict.fromkeys(evidence.mechanism for result in part.results for evidence in result.mechanisms))
 
 
 WITNESS_KEY = Series(Look("witness", INK, symbol="diamond", has_line=False), [], [])
@@ -101,22 +100,17 @@ def overview(part: ReportPart, palette: Palette) -> Chart:
     """Return the experiments of a part side by side: medians between floor and ceiling."""
     names = _names(part)
     series = []
-    for look, limits in (
-        (CEILING, [result.ceiling for result in part.results]),
-        (FLOOR, [result.floor for result in part.results]),
-    ):
+    for look, limit in LIMITS:
+        scores = enumerate(getattr(result, limit) for result in part.results)
         # The last point of each experiment makes a gap before the next one.
-        ends = [
-            end for place, y in enumerate(limits) for end in ((place - 0.4, y), (place + 0.4, y), (place + 0.45, None))
-        ]
+        ends = [end for x, y in scores for end in ((x - 0.4, y), (x + 0.4, y), (x + 0.45, None))]
         series.append(replace(Series.through(ends, look), is_silent=True))
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * 0.22
         points = [(x + shift, evidence) for x, evidence in _of_mechanism(part, range(len(part.results)), name)]
         series += [_proofs(points, name), _medians(palette[name], points), _witnesses(palette[name], points, 0.07)]
-    ticks = [(place, label) for place, label in enumerate(part.labels)]
     span = (-0.5, len(part.results) - 0.5)
-    axis = ChartAxis("experiment", range=span, ticks=ticks, is_category=True)
+    axis = ChartAxis("experiment", range=span, ticks=[*enumerate(part.labels)], is_category=True)
     return Chart(axis, _score_axis(part.results), [*series, WITNESS_KEY], height=300)
 
 
@@ -124,10 +118,7 @@ def against_parameter(part: ReportPart, palette: Palette) -> Chart:
     """Return the scores against the parameter in which experiments differ, with both ceilings."""
     parameter = part.varied or ""
     places = [float(result.task.parameters.as_json()[parameter]) for result in part.results]
-    series = [
-        Series(CEILING, places, [result.ceiling for result in part.results]),
-        Series(FLOOR, places, [result.floor for result in part.results]),
-    ]
+    series = [Series(look, places, [getattr(result, name) for result in part.results]) for look, name in LIMITS]
     for name in _names(part):
         look, points = palette[name], list(_of_mechanism(part, places, name))
         medians = [(x, evidence.trained.median) for x, evidence in points if evidence.trained is not None]
@@ -154,8 +145,7 @@ def against_state(part: ReportPart, palette: Palette) -> Chart:
                 continue
             pairs = result.task.parameters.pairs
             look = replace(palette[name], is_filled=pairs == most)
-            point = _medians(look, [(evidence.state_bytes / pairs, evidence)])
-            series.append(replace(point, texts=[f"{pairs} pairs"]))
+            series.append(replace(_medians(look, [(evidence.state_bytes / pairs, evidence)]), texts=[f"{pairs} pairs"]))
     keys = [
         Series(Look(label, INK, symbol="circle", has_line=False, is_filled=is_filled), [], [])
         for label, is_filled in ((f"{most} pairs", True), ("fewer pairs", False))
@@ -166,16 +156,11 @@ def against_state(part: ReportPart, palette: Palette) -> Chart:
 
 def learning_curves(result: TrainingResult, palette: Palette) -> Chart | None:
     """Return the validation score against the step, a line for each seed; None without curves."""
-    series = [
-        Series.through(
-            run.curve,
-            replace(palette[evidence.mechanism], symbol="", width=1.3),
-            f"{evidence.mechanism}, seed {run.seed}",
-        )
-        for evidence in result.mechanisms
-        for run in evidence.runs
-        if run.curve
-    ]
+    series = []
+    for evidence in result.mechanisms:
+        look = replace(palette[evidence.mechanism], symbol="", width=1.3)
+        runs = [run for run in evidence.runs if run.curve]
+        series += [Series.through(run.curve, look, f"{evidence.mechanism}, seed {run.seed}") for run in runs]
     if not series:
         return None
     rules = [Rule("y", result.ceiling, INK, (), "ceiling", "left"), Rule("y", result.floor, text="floor", side="left")]
@@ -199,8 +184,7 @@ def learning_rates(result: TrainingResult, palette: Palette) -> tuple[Chart, Cha
     rate_axis = ChartAxis("learning rate", log=True, ticks=[(rate, f"{rate:g}") for rate in grid])
     names = [(-row, evidence.mechanism) for row, evidence in enumerate(result.mechanisms)]
     rows = ChartAxis("", range=(-len(names) + 0.4, 0.6), ticks=names, is_category=True)
-    step_axis = ChartAxis("steps until solved", range=(0, result.setting.steps))
     return (
         Chart(rate_axis, ChartAxis("pilot seed, on validation samples"), pilots, height=260),
-        Chart(step_axis, rows, steps, notes=notes, height=260),
+        Chart(ChartAxis("steps until solved", range=(0, result.setting.steps)), rows, steps, notes=notes, height=260),
     )

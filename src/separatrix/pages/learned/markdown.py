@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from separatrix.pages.learned.texts import seeds_text, summary_text
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
+from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
+from separatrix.pages.learned import texts
 
 HEAD = ("task", "mechanism", "median", "seeds", "rate", "weights", "state, bytes", "best floor", "beside it")
 
@@ -23,17 +20,11 @@ def evidence_table(parts: Sequence[ReportPart], command: str) -> str:
 
 def _row(result: TrainingResult, evidence: MechanismEvidence) -> tuple[str, ...]:
     failures = f", {len(evidence.failed)} failed" if evidence.failed else ""
-    return (
-        _task(result),
-        f"`{evidence.mechanism}`",
-        "–" if evidence.trained is None else summary_text(evidence.trained),
-        f"{seeds_text(evidence.trained)}{failures}",
-        f"{float(evidence.lr):g}",
-        "–" if evidence.parameters is None else f"{evidence.parameters:,}",
-        "–" if evidence.state_bytes is None else f"{evidence.state_bytes:,}",
-        f"{result.floor:.4f}: {result.floor_by}",
-        result.beside_floor[evidence.mechanism].value,
-    )
+    numbers = dict(zip(texts.HEAD, texts.evidence_row(evidence), strict=True))
+    sizes = (numbers[name] for name in ("rate", "weights", "state, bytes"))
+    seeds, beside = f"{texts.seeds_text(evidence.trained)}{failures}", result.beside_floor[evidence.mechanism].value
+    floor = f"{result.floor:.4f}: {result.floor_by}"
+    return _task(result), f"`{evidence.mechanism}`", numbers["trained"], seeds, *sizes, floor, beside
 
 
 def _conclude(result: TrainingResult) -> str:

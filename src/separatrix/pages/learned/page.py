@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.analysis.evidence.estimates import SeedSummary, describe_resolution
+from separatrix.analysis.evidence.predictions import Prediction
+from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence, ReportPart, TrainingResult
 from separatrix.core.files.writing import write_whole
 from separatrix.core.numbers.json import json_file
 from separatrix.pages.charts import Chart, merge_keys
@@ -23,12 +25,8 @@ from separatrix.pages.learned.texts import (
     seeds_text,
     summary_text,
 )
+from separatrix.pages.looks import Look
 from separatrix.pages.pages import Section, render_page, render_section
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.predictions import Prediction
-    from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence, ReportPart, TrainingResult
-    from separatrix.pages.looks import Look
 
 SUFFIXES = (".html", ".json", ".md", ".png")
 
@@ -70,8 +68,7 @@ def _section(part: ReportPart, palette: charts.Palette) -> Section:
     is_comparable = len(results) > 1 and len({result.task.metric for result in results}) == 1
     if is_comparable and part.varied is not None:
         caption = f"Scores against {part.varied}: every seed, the medians joined, with both ceilings."
-        chart = charts.against_parameter(part, palette)
-        figures.append(PageFigure(f"{part.name}-against", (chart,), caption))
+        figures.append(PageFigure(f"{part.name}-against", (charts.against_parameter(part, palette),), caption))
     elif is_comparable:
         caption = "Medians over seeds with 95 % intervals, side by side."
         figures.append(PageFigure(f"{part.name}-overview", (charts.overview(part, palette),), caption))
@@ -79,18 +76,10 @@ def _section(part: ReportPart, palette: charts.Palette) -> Section:
     if is_comparable and all(result.task.name == "mqar" for result in results) and len(widths) > 1:
         caption = "The same at equal state: points above each other carry as many bytes for each pair."
         figures.append(PageFigure(f"{part.name}-states", (charts.against_state(part, palette),), caption))
-    experiments = [
-        _experiment(f"{part.name}-{i}", result, palette, part.is_about_rates) for i, result in enumerate(results)
-    ]
-    return render_section(
-        part.name,
-        part.title,
-        "learned_part.html.j2",
-        part=part,
-        experiments=experiments,
-        figures=figures,
-        summary=summary_text,
-    )
+    about = part.is_about_rates
+    experiments = [_experiment(f"{part.name}-{i}", result, palette, about) for i, result in enumerate(results)]
+    variables: dict[str, Any] = {"part": part, "experiments": experiments, "figures": figures, "summary": summary_text}
+    return render_section(part.name, part.title, "learned_part.html.j2", **variables)
 
 
 def _experiment(identity: str, result: TrainingResult, palette: charts.Palette, about_rates: bool) -> dict[str, Any]:
@@ -99,7 +88,7 @@ def _experiment(identity: str, result: TrainingResult, palette: charts.Palette, 
     task, *words = result.label.split()
     curves = charts.learning_curves(result, palette)
     curve_caption = "; ".join((result.label, "validation score against the step, a line for each seed"))
-    rate_caption = "validation score by learning rate, and steps until solved"
+    rate_caption = f"{result.label}: validation score by learning rate, and steps until solved"
     return {
         "identity": identity,
         "result": result,
@@ -109,9 +98,7 @@ def _experiment(identity: str, result: TrainingResult, palette: charts.Palette, 
         "bars": None if about_rates else charts.ScoreBars(result, palette),
         "bars_png": b"" if about_rates else scores_png(result, palette),
         "curves": None if curves is None else PageFigure(f"{identity}-curves", (curves,), curve_caption),
-        "rates": PageFigure(
-            f"{identity}-rates", charts.learning_rates(result, palette), f"{result.label}: {rate_caption}"
-        ),
+        "rates": PageFigure(f"{identity}-rates", charts.learning_rates(result, palette), rate_caption),
         "windows": [_describe_rates(evidence) for evidence in result.mechanisms],
         "tuned": [line for evidence in result.mechanisms for line in _describe_tuned(evidence)],
         "seeds": [seeds_text(evidence.trained) for evidence in result.mechanisms],

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 from separatrix.pages.charts import Chart, add_legend, draw_charts
 from separatrix.pages.learned.charts import FLOOR, Palette, choose_palette, score_label
 from separatrix.pages.looks import COLOURS, FAINT, INK, PRINTED, Look, print_colour
-from separatrix.pages.paper import paper_style, save_figure, save_small_png
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
+from separatrix.pages.paper import Axes, new_figure, paper_style, save_figure, save_small_png
 
 WIDTH = 6.4
 """Inches."""
@@ -32,8 +28,7 @@ def draw_scores(result: TrainingResult, axes: Axes, palette: Palette | None = No
     """Draw a line from floor to ceiling for each mechanism, with its seeds, median, witness and proof."""
     looks = palette or choose_palette([result.as_part()])
     for row, evidence in enumerate(result.mechanisms):
-        ends = [result.floor, result.ceiling]
-        axes.plot(ends, [row, row], color=TRACK, lw=7, zorder=1)
+        axes.plot([result.floor, result.ceiling], [row, row], color=TRACK, lw=7, zorder=1)
         _draw_marks(axes, row, evidence, looks[evidence.mechanism])
     axes.axvline(result.ceiling, color=PRINTED[INK], lw=1, label="ceiling")
     axes.axvline(result.floor, color=PRINTED[FAINT], lw=1, ls=DOTTED, label="floor")
@@ -69,10 +64,8 @@ def _draw_marks(axes: Axes, row: int, evidence: MechanismEvidence, look: Look) -
 
 def scores_png(result: TrainingResult, palette: Palette) -> bytes:
     """Return the scores of an experiment as a picture for a page."""
-    from matplotlib.figure import Figure
-
     with paper_style():
-        figure = Figure(figsize=(WIDTH, 1.3 + 0.42 * len(result.mechanisms)))
+        figure = new_figure(WIDTH, 1.3 + 0.42 * len(result.mechanisms))
         draw_scores(result, figure.subplots(), palette)
         return save_small_png(figure)
 
@@ -86,15 +79,12 @@ def charts_png(*charts: Chart) -> bytes:
 
 def floors_png(parts: Sequence[ReportPart]) -> bytes:
     """Return a row for each task: its seeds and medians beside the floor, and its learning curves."""
-    from matplotlib.figure import Figure
-
     results = [result for part in parts for result in part.results]
     names = dict.fromkeys(evidence.mechanism for result in results for evidence in result.mechanisms)
     looks = {name: Look(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
     with paper_style():
-        figure = Figure(figsize=(WIDTH, 0.5 + 1.8 * len(results)))
-        grid = figure.subplots(len(results), 2, squeeze=False)
-        for (left, right), result in zip(grid, results, strict=True):
+        figure = new_figure(WIDTH, 0.5 + 1.8 * len(results))
+        for (left, right), result in zip(figure.subplots(len(results), 2, squeeze=False), results, strict=True):
             _draw_beside_floor(left, right, result, looks)
         marks = (
             Look("a seed", INK, symbol="circle", has_line=False),
@@ -109,8 +99,7 @@ def _draw_beside_floor(left: Axes, right: Axes, result: TrainingResult, looks: P
     for row, evidence in enumerate(result.mechanisms):
         look = looks[evidence.mechanism]
         if evidence.trained is not None:
-            ends = [floor, evidence.trained.median]
-            left.plot(ends, [row, row], color=TRACK, lw=7, zorder=1, solid_capstyle="butt")
+            left.plot([floor, evidence.trained.median], [row, row], color=TRACK, lw=7, zorder=1, solid_capstyle="butt")
         _draw_marks(left, row, evidence, look)
         for run in evidence.runs:
             steps, scores = [x for x, _ in run.curve], [y for _, y in run.curve]
@@ -118,6 +107,5 @@ def _draw_beside_floor(left: Axes, right: Axes, result: TrainingResult, looks: P
     left.axvline(floor, color=faint, lw=1.2, ls=DOTTED)
     right.axhline(floor, color=faint, lw=1.2, ls=DOTTED)
     _name_rows(left, result)
-    title = f"{result.task.spelling}, {result.setting.steps:,} steps: floor {floor:.4f}"
-    left.set_title(title, loc="left", fontsize=9)
+    left.set_title(f"{result.task.spelling}, {result.setting.steps:,} steps: floor {floor:.4f}", loc="left", fontsize=9)
     right.set(xlabel="step", ylabel="validation")

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from separatrix.analysis.evidence.published import RULE, ReproducedNumber, ReproductionLedger
 from separatrix.pages.learned.markdown import table_line
 from separatrix.pages.pages import Section, render_section
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.published import ReproducedNumber, ReproductionLedger
 
 HEAD = ("entry", "published", "ours", "verdict", "statement and source", "reason")
 
 
 def published_section(ledger: ReproductionLedger) -> Section:
     """Return the table, the rule of its verdicts, and the command that measures each entry."""
-    from separatrix.analysis.evidence.published import RULE
-
     commands = [
         (entry.command, f"about {entry.cpu_seconds:,} CPU seconds if nothing is stored")
         for entry in ledger.entries
@@ -36,17 +30,11 @@ def published_section(ledger: ReproductionLedger) -> Section:
 
 def _rows(ledger: ReproductionLedger) -> list[tuple[str, ...]]:
     """Return the entries under `HEAD`."""
-    return [
-        (
-            entry.name,
-            number_text(entry.published),
-            interval_text(entry),
-            entry.verdict.value,
-            f"{entry.states} ({entry.source})",
-            entry.why,
-        )
-        for entry in ledger.entries
-    ]
+    rows = list[tuple[str, ...]]()
+    for entry in ledger.entries:
+        numbers = number_text(entry.published), interval_text(entry), entry.verdict.value
+        rows.append((entry.name, *numbers, f"{entry.states} ({entry.source})", entry.why))
+    return rows
 
 
 def published_table(ledger: ReproductionLedger) -> str:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from separatrix.analysis.evidence.estimates import SeedSummary
-
-if TYPE_CHECKING:
-    from separatrix.analysis.evidence.estimates import PairedDifference
-    from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence
+from separatrix.analysis.evidence.estimates import PairedDifference, SeedSummary
+from separatrix.analysis.evidence.training_result import EqualState, MechanismEvidence
 
 HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", "weights", "state, bytes")
 MAX_SEEDS = 24
@@ -20,12 +15,14 @@ def score_text(score: float | None) -> str:
     return "–" if score is None else f"{score:.4f}"
 
 
-def summary_text(summary: SeedSummary) -> str:
-    """Return the median over seeds, and its 95 % interval where there are six seeds or more.
+def summary_text(summary: SeedSummary | None) -> str:
+    """Return the median over seeds, and its 95 % interval where there are six seeds or more; a dash without any.
 
     >>> summary_text(SeedSummary([0.5, 0.6])), summary_text(SeedSummary([0.1, 1, 1, 1, 1, 1]))
     ('0.5500', '1.0000 [0.1000, 1.0000]')
     """
+    if summary is None:
+        return "–"
     interval = summary.interval
     ends = "" if interval is None else f" [{interval[0]:.4f}, {interval[1]:.4f}]"
     return f"{summary.median:.4f}{ends}"
@@ -57,7 +54,7 @@ def evidence_row(evidence: MechanismEvidence) -> tuple[str, ...]:
         score_text(None if evidence.proved is None else evidence.proved.score),
         score_text(evidence.witness),
         score_text(evidence.tuned_witness),
-        "–" if evidence.trained is None else summary_text(evidence.trained),
+        summary_text(evidence.trained),
         f"{evidence.solved.count} of {evidence.solved.of} [{low:.2f}, {high:.2f}]",
         f"{float(evidence.lr):g}",
         "–" if evidence.parameters is None else f"{evidence.parameters:,}",
@@ -79,14 +76,11 @@ def equal_state_head(result: EqualState) -> tuple[str, ...]:
 
 def equal_state_rows(result: EqualState) -> list[tuple[str, ...]]:
     """Return the key width of each mechanism, its state beside the reference's, and its scores."""
-    return [
-        (
-            item.evidence.mechanism,
-            f"{item.key_width:,}",
-            "–" if item.evidence.state_bytes is None else f"{item.evidence.state_bytes:,}",
-            "–" if item.state_ratio is None else f"{item.state_ratio:.2f} x",
-            "–" if item.evidence.trained is None else summary_text(item.evidence.trained),
-            f"{item.evidence.solved.count} of {item.evidence.solved.of}",
-        )
-        for item in result.mechanisms
-    ]
+    rows = list[tuple[str, ...]]()
+    for item in result.mechanisms:
+        evidence, solved = item.evidence, item.evidence.solved
+        state = "–" if evidence.state_bytes is None else f"{evidence.state_bytes:,}"
+        ratio = "–" if item.state_ratio is None else f"{item.state_ratio:.2f} x"
+        scores = summary_text(evidence.trained), f"{solved.count} of {solved.of}"
+        rows.append((evidence.mechanism, f"{item.key_width:,}", state, ratio, *scores))
+    return rows

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, Accuracy, Layer, Map, parse_quantity, quantity_label
+from separatrix.analysis.maps import Layer, Map
+from separatrix.analysis.maps.quantities import PROBABILITIES, Accuracy, parse_quantity, quantity_label
 from separatrix.core.numbers.spelling import for_people
 from separatrix.exact.engines import Sampling
 from separatrix.pages.commands import spell_value
@@ -61,10 +62,8 @@ def _ranges(result: Map) -> list[str]:
         values = _finite(layer)
         if values.size:
             low, high = for_people(float(values.min()), 3), for_people(float(values.max()), 3)
-            span = low if low == high else f"{low} to {high}"
-            needs = (
-                f"needs {span} bits" if result.quantity == "bits" else f"has {quantity_label(result.quantity)} {span}"
-            )
+            span, label = low if low == high else f"{low} to {high}", quantity_label(result.quantity)
+            needs = f"needs {span} bits" if result.quantity == "bits" else f"has {label} {span}"
             parts.append(f"{layer.mechanism} {needs}")
     return parts
 
@@ -126,18 +125,12 @@ def place(result: Map) -> dict[str, Any]:
     }
 
 
-def own_axes(result: Map) -> list[str]:
-    """Return the axes that are parameters of the mechanisms."""
-    return [axis.name for axis in (result.x, result.y) if result.questions[0].is_own(axis.name)]
-
-
 def made_by(result: Map) -> str:
     """Return the command that computes the map."""
     parts = place(result)
     options = (f"--{name}" if value == "yes" else f"--{name} {value}" for name, value in parts["options"])
-    return " ".join(
-        ["separatrix map", *parts["names"], *(f"{name}={value}" for name, value in parts["words"]), *options]
-    )
+    words = (f"{name}={value}" for name, value in parts["words"])
+    return " ".join(["separatrix map", *parts["names"], *words, *options])
 
 
 def command(result: Map, layer: int, cell: tuple[int, int]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from separatrix.analysis.maps import BoundaryCurve
 from separatrix.analysis.maps.boundary_result import CurvePoint
@@ -17,9 +16,7 @@ from separatrix.pages.commands import spell_value
 from separatrix.pages.looks import COLOURS, INK, Look
 from separatrix.pages.maps.captions import READER_NOTE, describe_fixed, join_words
 from separatrix.pages.maps.scales import axis_label
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from separatrix.pages.paper import Axes
 
 ALL_COMPLETE = "At every value, there are no other crossings in this range (proved)."
 
@@ -112,8 +109,7 @@ def _crossing_rows(boundary: CurvePoint) -> Iterator[tuple[Sequence[int | None],
     plateaus = [plateau for plateau in boundary.plateaus if not plateau.passes]
     for plateau in plateaus:
         ends = format_exact(plateau.first.value), format_exact(plateau.last.value)
-        lengths = (plateau.first.n, plateau.last.n)
-        yield lengths, (*ends, "equals", "yes" if plateau.is_certified else "no")
+        yield (plateau.first.n, plateau.last.n), (*ends, "equals", "yes" if plateau.is_certified else "no")
     if not boundary.crossings and not plateaus:
         yield boundary.n_used_at_ends, ("", "", "no crossing", "")
 
@@ -154,13 +150,7 @@ def chart(result: BoundaryCurve) -> Chart:
         series.append(Series(look, x, [c[0].middle if c else None for c in at_k], texts=remarks))
     analytic = boundaries[0].analytic
     if analytic is not None and any(boundary.analytic_values for boundary in boundaries):
-        formula = analytic.formula
-        look = Look(f"{formula.formula} {formula.tag}", INK, (8, 4))
-        formula_values = [next(iter(boundary.analytic_values), None) for boundary in boundaries]
-        series.append(Series(look, x, formula_values))
-    return Chart(
-        ChartAxis(axis_label(result.over.name), result.over.log),
-        ChartAxis(axis_label(span.name), span.log),
-        series,
-        height=440,
-    )
+        look = Look(f"{analytic.formula.formula} {analytic.formula.tag}", INK, (8, 4))
+        series.append(Series(look, x, [next(iter(boundary.analytic_values), None) for boundary in boundaries]))
+    axes = ChartAxis(axis_label(result.over.name), result.over.log), ChartAxis(axis_label(span.name), span.log)
+    return Chart(*axes, series, height=440)

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, Layer, Map
+from separatrix.analysis.maps import Layer, Map
+from separatrix.analysis.maps.quantities import PROBABILITIES
 from separatrix.core.documents import keys_of, to_json
 from separatrix.core.numbers.json import json_text
 from separatrix.core.parameters.ranges import Axis
@@ -32,8 +33,10 @@ from separatrix.pages.maps.scales import (
     quantity_scale,
 )
 
+Numbers = Mapping[str, Array]
 PAGE_BITS = 24
 """Significant bits of the numbers in a page, which shows six digits."""
+DEFAULT_HEADING = {"quantity": "distinguish", "difference": False, "n_used": None, "moved": "", "title": ""}
 LAYER_TEXTS = ("mechanism", "engine", "evidence", "remark")
 """Keys of a layer that are not numbers."""
 
@@ -47,6 +50,11 @@ class PlaneAxis:
     log: bool
     values: Array
     texts: Sequence[str]
+
+    @property
+    def scale(self) -> str:
+        """The scale as matplotlib calls it."""
+        return "log" if self.log else "linear"
 
     @classmethod
     def of(cls, axis: Axis) -> PlaneAxis:
@@ -75,7 +83,7 @@ class MapPanel:
 
     mechanism: str
     title: str
-    numbers: Mapping[str, Array]
+    numbers: Numbers
     """`values`; `low` and `high` where there is an interval; `margin` where it is coloured; `formula`, whose
     zeros are the boundary, where one is known."""
     scale: ColourScale
@@ -88,13 +96,7 @@ class MapPanel:
 
     @classmethod
     def of_values(
-        cls,
-        mechanism: str,
-        title: str,
-        numbers: Mapping[str, Array],
-        scale: ColourScale,
-        margin: Array | None,
-        **more: Any,
+        cls, mechanism: str, title: str, numbers: Numbers, scale: ColourScale, margin: Array | None, **more: Any
     ) -> MapPanel:
         """Return a panel of `numbers["values"]`, or of the margin where the values would have a single colour."""
         values = numbers["values"]
@@ -105,12 +107,10 @@ class MapPanel:
         return cls(mechanism, margin_title(title, values), numbers, margin_scale, "margin", **more)
 
     @classmethod
-    def of_probabilities(
-        cls, mechanism: str, title: str, values: Array, margin: Array, lines: tuple[OverlayLine, ...] = ()
-    ) -> MapPanel:
+    def of_probabilities(cls, mechanism: str, title: str, values: Array, margin: Array, **more: Any) -> MapPanel:
         """Return a panel of P, or of the margin where P would have a single colour."""
         scale = ColourScale("P(tells apart)", 0.0, 1.0)
-        return cls.of_values(mechanism, title, {"values": values}, scale, margin, lines=lines)
+        return cls.of_values(mechanism, title, {"values": values}, scale, margin, **more)
 
     @property
     def coloured_numbers(self) -> Array:
@@ -143,24 +143,17 @@ class MapFigure:
         layers = [
             {
                 **panel.about,
-                "mechanism": panel.mechanism,
-                "title": panel.title,
+                **{name: getattr(panel, name) for name in ("mechanism", "title", "coloured", "formula")},
                 "colour": looks[panel.mechanism].css_colour,
                 "arrays": {name: next(index) for name in panel.numbers},
-                "coloured": panel.coloured,
                 "scale": vars(panel.scale),
-                "formula": panel.formula,
                 "lines": [line.as_json() for line in panel.lines],
             }
             for panel in self.panels
         ]
         axes = [{"name": axis.name, "log": axis.log, "values": axis.texts} for axis in (self.x, self.y)]
         return {
-            "quantity": "distinguish",
-            "difference": False,
-            "n_used": None,
-            "moved": "",
-            "title": "",
+            **DEFAULT_HEADING,
             **self.heading,
             "axes": axes,
             "labels": [self.x.label, self.y.label],
@@ -207,7 +200,8 @@ def map_figure(result: Map) -> MapFigure:
         "n_used": None if lengths is None else [[spell_value(n) for n in row] for row in lengths.tolist()],
         "title": captions.title(result),
         "place": captions.place(result),
-        "own": captions.own_axes(result),
+        # The axes that are parameters of the mechanisms.
+        "own": [axis.name for axis in (result.x, result.y) if result.question.is_own(axis.name)],
     }
     panels = tuple(_panel(result, layer) for layer in result.panels)
     return MapFigure(PlaneAxis.of(result.x), PlaneAxis.of(result.y), panels, quantity_levels(result), heading)
@@ -221,14 +215,8 @@ def _panel(result: Map, layer: Layer) -> MapPanel:
     if boundary is not None:
         numbers["formula"] = boundary[1]
     is_probability = result.quantity in PROBABILITIES and not result.difference
-    return MapPanel.of_values(
-        layer.mechanism,
-        layer.mechanism,
-        numbers,
-        quantity_scale(result),
-        layer.margin if is_probability else None,
-        about={name: getattr(layer, name) for name in LAYER_TEXTS},
-        formula=None
-        if boundary is None
-        else {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")},
-    )
+    margin, scale = layer.margin if is_probability else None, quantity_scale(result)
+    about = {name: getattr(layer, name) for name in LAYER_TEXTS}
+    formula = boundary and {name: getattr(boundary[0], name) for name in ("formula", "tag", "limit")}
+    name = layer.mechanism
+    return MapPanel.of_values(name, name, numbers, scale, margin, about=about, formula=formula)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from separatrix.analysis.maps import BoundaryCurve, Map
-from separatrix.pages.charts import draw_charts
+from separatrix.pages.charts import chart_page
 from separatrix.pages.maps import captions
 from separatrix.pages.maps import curve as curves
 from separatrix.pages.maps.figure import map_figure
 from separatrix.pages.maps.picture import bar_label, draw_map, draw_panel
 from separatrix.pages.pages import render_page
-from separatrix.pages.paper import paper_style, save_small_png
-from separatrix.pages.plots.registry import SIZE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from separatrix.pages.paper import Axes, Figure, paper_style, save_small_png
 
 
 def draw_result(result: Map) -> Figure:
@@ -53,17 +46,11 @@ def map_page(result: Map) -> str:
 
 def curve_page(result: BoundaryCurve) -> str:
     """Return the page of a boundary curve: a chart, and its numbers."""
-    chart = curves.chart(result)
-    with paper_style():
-        image = save_small_png(draw_charts([chart], SIZE, 1))
-    return render_page(
-        "curve.html.j2",
-        ("chart",),
+    return chart_page(
+        curves.chart(result),
         title=curves.finding(result),
         description=curves.title(result),
         sentences=curves.sentences(result),
-        image=image,
-        chart=chart,
         columns=curves.columns(result),
         rows=curves.rows(result),
         made_by=curves.made_by(result),

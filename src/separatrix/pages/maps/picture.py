@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from separatrix.pages.looks import INK, print_colour
 from separatrix.pages.maps.figure import MapFigure, MapPanel, PlaneAxis
 from separatrix.pages.maps.scales import FORMAT_LEVELS, Array, ColourScale
-from separatrix.pages.paper import colour_map
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
-    from matplotlib.figure import Figure
+from separatrix.pages.paper import Axes, Figure, colour_map, new_figure
 
 WHITE = "#ffffff"
 DASHES = ((1, 1.2), (4, 2), (6, 2, 1, 2), ())
 """Of the lines at levels, in pictures."""
 
 
-def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
-    """Draw a panel on matplotlib axes: the cells, and the lines over them."""
+def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> Any:
+    """Draw a panel on matplotlib axes: the cells, whose image is returned, and the lines over them."""
     x, y, scale = figure.x, figure.y, panel.scale
-    image = axes.pcolormesh(
-        x.values,
-        y.values,
-        scale.shade(panel.coloured_numbers),
-        vmin=scale.low,
-        vmax=scale.high,
-        cmap=colour_map(scale.ramp),
-        shading="nearest",
-        # One image in PDF and SVG files, instead of a path for each cell.
-        rasterized=True,
-    )
-    axes.set(
-        xscale="log" if x.log else "linear",
-        yscale="log" if y.log else "linear",
-        title=textwrap.fill(panel.title, 34),
-        xlabel=x.label,
-        ylabel=y.label,
-    )
+    # Rasterized: one image in PDF and SVG files, instead of a path for each cell.
+    style: Any = {"vmin": scale.low, "vmax": scale.high, "shading": "nearest", "rasterized": True}
+    shades = scale.shade(panel.coloured_numbers)
+    image = axes.pcolormesh(x.values, y.values, shades, cmap=colour_map(scale.ramp), **style)
+    axes.set(xscale=x.scale, yscale=y.scale, title=textwrap.fill(panel.title, 34), xlabel=x.label, ylabel=y.label)
     axes.grid(visible=False)
     levels = figure.levels if panel.coloured == "values" else {}
     for dash, (name, level) in zip(DASHES, levels.items(), strict=False):
@@ -52,9 +34,8 @@ def draw_panel(axes: Axes, figure: MapFigure, panel: MapPanel) -> QuadMesh:
         name = f"{panel.formula['formula']} {panel.formula['tag']}"
         _draw_contour(axes, figure, panel.numbers["formula"], name, ())
     for line in panel.lines:
-        _draw_line(
-            axes, line.x, line.y, line.look.label, tuple(0.5 * part for part in line.look.dash), line.look.colour
-        )
+        dashes = [0.5 * part for part in line.look.dash]
+        _draw_line(axes, line.x, line.y, line.look.label, dashes, line.look.colour)
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
     return image
 
@@ -84,28 +65,22 @@ def _draw_line(axes: Axes, x: Array, y: Array, name: str, dash: Sequence[float],
 
 def zero_lines(x: PlaneAxis, y: PlaneAxis, values: Array) -> list[tuple[Array, Array]]:
     """Return the lines on which `values` is zero, in pieces."""
-    from matplotlib.figure import Figure
-
     values = np.where(np.isfinite(values), values, np.nan)
     # Without a change of sign there is no line, and matplotlib would warn.
     if not (np.nanmin(values, initial=0) < 0 < np.nanmax(values, initial=0)):
         return []
     # Contours are interpolated on the axes as they are drawn, evenly in the logarithm.
     across, up = (np.log10(axis.values) if axis.log else axis.values for axis in (x, y))
-    contours = Figure().subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
-    pieces = [np.asarray(piece) for piece in contours.allsegs[0] if len(piece) > 1]
-    return [
-        (10 ** piece[:, 0] if x.log else piece[:, 0], 10 ** piece[:, 1] if y.log else piece[:, 1]) for piece in pieces
-    ]
+    contours = new_figure(1, 1).subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
+    pieces = [np.asarray(piece).T for piece in contours.allsegs[0] if len(piece) > 1]
+    return [(10**places if x.log else places, 10**heights if y.log else heights) for places, heights in pieces]
 
 
 def draw_map(figure: MapFigure, caption: str = "") -> Figure:
     """Return the panels side by side with their colour bars, in the style of paper."""
-    from matplotlib.figure import Figure
-
     columns = min(len(figure.panels), 3)
     rows = -(-len(figure.panels) // columns)
-    drawing = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))
+    drawing = new_figure(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3)
     grid = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes in grid.flat[len(figure.panels) :]:
         axes.set_visible(False)
@@ -120,16 +95,11 @@ def draw_map(figure: MapFigure, caption: str = "") -> Figure:
         bar_axes = panel_axes if len(images) > 1 else grid
         bar = drawing.colorbar(image, ax=bar_axes, label=bar_label(scale), aspect=28, pad=0.02)
         bar.outline.set_visible(False)
-    entries = {
-        label: line
-        for axes in grid.flat
-        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        # Lines of number formats have their names written on them.
-        if label not in FORMAT_LEVELS
-    }
-    if entries:
-        names, count = list(entries), len(entries)
-        drawing.legend(entries.values(), names, loc="outside lower center", ncols=count, handlelength=3)
+    lines = [pair for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    # Lines of number formats have their names written on them.
+    if entries := {label: line for line, label in lines if label not in FORMAT_LEVELS}:
+        place: Any = {"loc": "outside lower center", "ncols": len(entries), "handlelength": 3}
+        drawing.legend(entries.values(), list(entries), **place)
     drawing.suptitle(caption, size=7, x=0.01, ha="left")
     return drawing
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Map, quantity_label
+from separatrix.analysis.maps import Map
+from separatrix.analysis.maps.quantities import PROBABILITIES, QUANTITIES, quantity_label
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.pages.commands import spell_number
 

@@ -17,12 +17,11 @@ from separatrix.core.files.writing import require_writable, write_whole
 from separatrix.core.numbers.json import json_file
 from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.core.result import Result
-from separatrix.pages.paper import PICTURES, paper_style, save_figure
-from separatrix.pages.plots.registry import DRAWINGS
+from separatrix.pages.paper import PICTURES, Axes, new_figure, paper_style, save_figure
+from separatrix.pages.plots.registry import DRAWINGS, call
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
 
 TABLES = (".json", ".csv", ".parquet")
 
@@ -37,12 +36,9 @@ def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
     from matplotlib.axes import Axes
 
     if ax is None:
-        from matplotlib.figure import Figure
-
-        width, height = drawing.size(result)
+        width, height = call(drawing.size, result)
         with paper_style():
-            new_axes = Figure(figsize=(width * count, height)).subplots(1, count)
-            return plot(result, new_axes)
+            return plot(result, new_figure(width * count, height).subplots(1, count))
     # `subplots` returns one object, a row or a grid of them, and users pass lists.
     targets = [ax] if isinstance(ax, Axes) else list(np.ravel(np.array(ax, dtype=object)))
     stray = next((target for target in targets if not isinstance(target, Axes)), None)
@@ -52,14 +48,14 @@ def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
         panels = "1 panel" if count == 1 else f"{count} panels"
         raise UsageError(f"this has {panels}; give as many axes in a list, not {len(targets)}")
     for panel, axes in zip(panels, targets, strict=True):
-        drawing.draw(panel, axes)
+        call(drawing.draw, panel, axes)
     return ax
 
 
 def suffixes(kind: str) -> tuple[str, ...]:
     """Return the suffixes of the files that results of a kind can be written to."""
     drawing = DRAWINGS[kind]
-    pictures = PICTURES if drawing.has_picture else ()
+    pictures = PICTURES if drawing.draw else ()
     return tuple(dict.fromkeys((*TABLES, *pictures, *drawing.files)))
 
 
@@ -83,14 +79,14 @@ def _writers(result: Result) -> dict[str, Callable[[], bytes]]:
         ".csv": lambda: _csv(result.to_frame()),
         ".parquet": lambda: _parquet(result.to_frame()),
         **{suffix: lambda suffix=suffix: _picture(result, suffix[1:]) for suffix in pictures},  # type: ignore[misc]
-        **{suffix: lambda make=make: make(result) for suffix, make in drawing.files.items()},  # type: ignore[misc]
+        **{suffix: lambda suffix=suffix: drawing.content(suffix, result) for suffix in drawing.files},  # type: ignore[misc]
     }
 
 
 def _picture(result: Result, kind: str) -> bytes:
     figure = DRAWINGS[result.kind].figure
     with paper_style():
-        return save_figure(plot(result).figure if figure is None else figure(result), kind)
+        return save_figure(call(figure, result) if figure else plot(result).figure, kind)
 
 
 def _csv(frame: pl.DataFrame) -> bytes:

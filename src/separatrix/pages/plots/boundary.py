@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from separatrix.analysis.maps import Boundary
 from separatrix.core.numbers import format_exact
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
 from separatrix.pages.maps.scales import axis_label
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.analysis.maps import Boundary
+from separatrix.pages.paper import Axes
 
 
 def draw_boundary(result: Boundary, axes: Axes) -> None:
@@ -23,8 +19,7 @@ def draw_boundary(result: Boundary, axes: Axes) -> None:
     for low, high in pairwise(places):
         axes.axvspan(low, high, ymin=0, ymax=1, color=BLUE, alpha=0.18 if is_above else 0.0, lw=0)
         is_above = not is_above
-    label = f"P = {format_exact(result.at)}"
-    axes.axhline(float(result.at), color=PRINTED[FAINT], lw=1, ls=(0, (2, 2)), label=label)
+    axes.axhline(float(result.at), color=PRINTED[FAINT], lw=1, ls=(0, (2, 2)), label=f"P = {format_exact(result.at)}")
     for i, crossing in enumerate(result.crossings):
         name = f"crossing{', certified' if crossing.is_certified else ''}" if i == 0 else None
         axes.axvline(crossing.middle, color=BLUE, lw=1.8, label=name)
@@ -37,12 +32,7 @@ def draw_boundary(result: Boundary, axes: Axes) -> None:
     ends = [start, *(end for crossing in result.crossings for end in (crossing.lo, crossing.hi)), stop]
     x, y = [float(end.value) for end in ends], [end.p for end in ends]
     axes.plot(x, y, "o", ms=4, color=ink, label="P, as computed", clip_on=False, zorder=5)
-    axes.set(
-        xscale="log" if result.span.log else "linear",
-        xlim=(places[0], places[-1]),
-        ylim=(-0.03, 1.03),
-        xlabel=axis_label(result.span.name),
-        ylabel="P(tells apart)",
-        title=f"{result.question.label} on {result.question.construction}",
-    )
+    axes.set(xscale="log" if result.span.log else "linear", xlim=(places[0], places[-1]), ylim=(-0.03, 1.03))
+    title = f"{result.question.label} on {result.question.construction}"
+    axes.set(xlabel=axis_label(result.span.name), ylabel="P(tells apart)", title=title)
     axes.legend()

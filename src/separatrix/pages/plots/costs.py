@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from separatrix.analysis.cards.card import Card
 from separatrix.analysis.costs.curves import Bench, CostCurve
 from separatrix.pages.charts import Chart, ChartAxis, Series, draw_chart
 from separatrix.pages.looks import BLUE, ORANGE, VERMILION, choose_looks
+from separatrix.pages.paper import Axes
 from separatrix.pages.plots.registry import SIZE
 from separatrix.pages.verdict_words import COLOURS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.analysis.cards.card import Card
 
 UNITS = {
     "seconds": ("time, ms", 1e3),
@@ -40,9 +36,8 @@ def cost_chart(curves: Iterable[CostCurve], quantity: str) -> Chart:
     lengths = sorted({x for line in series for x in line.x})
     # At most five, since the texts of all lengths would overlap.
     ticks = [(length, f"{length:,.0f}") for length in lengths[:: -(-len(lengths) // 5) or 1]]
-    return Chart(
-        ChartAxis("n, number of tokens", log=True, ticks=ticks), ChartAxis(label, log=True), series, height=260
-    )
+    axes = ChartAxis("n, number of tokens", log=True, ticks=ticks), ChartAxis(label, log=True)
+    return Chart(*axes, series, height=260)
 
 
 def draw_bench(result: Bench, axes: Axes) -> None:
@@ -71,8 +66,7 @@ def draw_card(result: Card, axes: Axes) -> None:
 
 def card_size(result: Card) -> tuple[float, float]:
     """Return the inches across and up, more for a card of many rows."""
-    height = 0.0 if _curves(result) else 0.6 + ROW_HEIGHT * len(_rows(result))
-    return SIZE[0], max(SIZE[1], height)
+    return SIZE[0], max(SIZE[1], 0.0 if _curves(result) else 0.6 + ROW_HEIGHT * len(_rows(result)))
 
 
 def _curves(result: Card) -> list[CostCurve]:
@@ -84,5 +78,4 @@ def _rows(result: Card) -> list[tuple[str, str, str]]:
     """Return the name, the word and the colour of each row: constructions, or checks of the contract."""
     if result.constructions:
         return [(name, cell.word, COLOURS[cell.word]) for name, cell in result.constructions.items()]
-    checks = result.contract_rows()
-    return [(check["check"], check["outcome"], CHECK_COLOURS[check["outcome"]]) for check in checks]
+    return [(check["check"], check["outcome"], CHECK_COLOURS[check["outcome"]]) for check in result.contract_rows()]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from separatrix.core.numbers import format_exact
+from separatrix.exact.proofs import Proof, Proofs
 from separatrix.pages.looks import FAINT, INK, PRINTED, choose_looks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.exact.proofs import Proof, Proofs
+from separatrix.pages.paper import Axes
 
 LARGEST_FLOAT = 10**300
 MARGIN = 0.25
@@ -53,13 +49,8 @@ def _draw(proofs: Sequence[Proof], axes: Axes) -> None:
         axes.axhline(float(level), color=PRINTED[FAINT], lw=0.8, ls=(0, (2, 2)))
     axes.axvline(place(last), color=PRINTED[FAINT], lw=0.8)
     axes.text(place((last + end) / 2), 0.5, "for all\nlarger n", ha="center", va="center", color=PRINTED[INK], size=7.5)
-    name = "n" if has_floats else "log₁₀ n"
-    axes.set(
-        xscale="log" if has_floats else "linear",
-        xlim=(place(first), place(end)),
-        ylim=(-0.03, 1.03),
-        xlabel=f"{name} (dashed: P = {format_exact(delta)} and P = {format_exact(1 - delta)})",
-        ylabel="P(tells apart)",
-    )
+    axes.set(xscale="log" if has_floats else "linear", xlim=(place(first), place(end)), ylim=(-0.03, 1.03))
+    levels = f"dashed: P = {format_exact(delta)} and P = {format_exact(1 - delta)}"
+    axes.set(xlabel=f"{'n' if has_floats else 'log₁₀ n'} ({levels})", ylabel="P(tells apart)")
     if len(proofs) > 1:
         axes.legend(loc="center")

@@ -15,86 +15,68 @@ SIZE = (4.6, 3.4)
 """Inches across and up."""
 
 
-def _import_later(name: str) -> Callable[..., Any]:
-    """Return a function that imports and calls another one, given as `module:function` below `pages`."""
-    return lambda *arguments: resolve_name(f"separatrix.pages.{name}")(*arguments)
+Function = str | Callable[..., Any]
+"""A function, or its name as `module:function` below `pages`."""
 
 
-def _import_page(name: str) -> Callable[[Any], bytes]:
-    """Return a function that imports and calls another one, and encodes the page that it returns."""
-    make = _import_later(name)
-    return lambda result: make(result).encode()
+def call(function: Function, *arguments: Any) -> Any:
+    """Call a function, imported if it is given by its name."""
+    return (resolve_name(f"separatrix.pages.{function}") if isinstance(function, str) else function)(*arguments)
 
 
 @dataclass(frozen=True)
 class Drawing:
     """How results of one kind are drawn and written."""
 
-    draw: Callable[[Any, Any], None]
-    """Draws one of `panels` on axes."""
+    draw: str = ""
+    """Draws one of `panels` on axes; empty for results of words and numbers."""
+    size: Function = lambda _: SIZE
+    figure: str = ""
+    """Returns the figure in a file, where that is more than the panels side by side."""
+    files: Mapping[str, Function] = field(default_factory=dict)
+    """Return contents by suffix, beside tables and pictures: bytes, or a page."""
     panels: Callable[[Any], Sequence[Any]] = lambda result: [result]
     """Returns the parts of a result that have axes each; none where there is nothing to draw."""
-    size: Callable[[Any], tuple[float, float]] = lambda _: SIZE
-    figure: Callable[[Any], Any] | None = None
-    """The figure in a file, where that is more than the panels side by side."""
-    files: Mapping[str, Callable[[Any], bytes]] = field(default_factory=dict)
-    """Contents by suffix, beside tables and pictures."""
-    has_picture: bool = True
+
+    def content(self, suffix: str, result: Any) -> bytes:
+        """Return the content of one of `files`."""
+        content: str | bytes = call(self.files[suffix], result)
+        return content.encode() if isinstance(content, str) else content
 
 
-# Results of words and numbers.
-NO_PICTURE = Drawing(lambda panel, axes: None, panels=lambda _: [], has_picture=False)
-
-SCALING_PAGE = {".html": _import_page("scaling:page")}
+NO_PICTURE = Drawing(panels=lambda _: [])
+SCALING_PAGE = {".html": "scaling:page"}
 
 DRAWINGS: Mapping[str, Drawing] = {
     "atlas": Drawing(
-        _import_later("atlas:draw_cells"),
-        size=_import_later("atlas:size"),
-        figure=_import_later("atlas:draw"),
-        files={".html": _import_page("atlas:page"), ".png": _import_later("atlas:small_png")},
+        "atlas:draw_cells", "atlas:size", "atlas:draw", {".html": "atlas:page", ".png": "atlas:small_png"}
     ),
-    "bench": Drawing(_import_later("plots.costs:draw_bench")),
-    "boundary": Drawing(_import_later("plots.boundary:draw_boundary")),
+    "bench": Drawing("plots.costs:draw_bench"),
+    "boundary": Drawing("plots.boundary:draw_boundary"),
     "boundary_curve": Drawing(
-        _import_later("maps.curve:draw_curve"),
-        files={".csv": _import_later("maps.curve:as_csv"), ".html": _import_page("maps.page:curve_page")},
+        "maps.curve:draw_curve", files={".csv": "maps.curve:as_csv", ".html": "maps.page:curve_page"}
     ),
-    "card": Drawing(
-        _import_later("plots.costs:draw_card"),
-        size=_import_later("plots.costs:card_size"),
-        files={".html": _import_page("card:page")},
-    ),
-    "choice": Drawing(
-        _import_later("choice:draw_cells"),
-        size=lambda result: (2.6 + 0.24 * len(result.asked_at), 1.4 + 0.16 * len(result.mechanisms)),
-        files={".html": _import_page("choice:page")},
-    ),
-    "learned": Drawing(
-        _import_later("learned.pictures:draw_scores"), size=lambda result: (6.4, 1.8 + 0.42 * len(result.mechanisms))
-    ),
+    "card": Drawing("plots.costs:draw_card", "plots.costs:card_size", files={".html": "card:page"}),
+    "choice": Drawing("choice:draw_cells", "choice:size", files={".html": "choice:page"}),
+    "learned": Drawing("learned.pictures:draw_scores", lambda result: (6.4, 1.8 + 0.42 * len(result.mechanisms))),
     "ledger": NO_PICTURE,
     "map": Drawing(
-        _import_later("maps.page:draw_map_panel"),
-        panels=lambda result: [(result, number) for number in range(len(result.panels))],
-        size=lambda _: (4.6, 3.5),
-        figure=_import_later("maps.page:draw_result"),
-        files={".html": _import_page("maps.page:map_page"), ".npz": lambda result: result.to_npz()},
+        "maps.page:draw_map_panel",
+        lambda _: (4.6, 3.5),
+        "maps.page:draw_result",
+        {".html": "maps.page:map_page", ".npz": lambda result: result.to_npz()},
+        lambda result: [(result, number) for number in range(len(result.panels))],
     ),
-    "proof": Drawing(_import_later("plots.proofs:draw_proof"), size=lambda _: (5.4, 2.6)),
-    "proofs": Drawing(_import_later("plots.proofs:draw_proofs"), size=lambda _: (5.4, 2.6)),
+    "proof": Drawing("plots.proofs:draw_proof", lambda _: (5.4, 2.6)),
+    "proofs": Drawing("plots.proofs:draw_proofs", lambda _: (5.4, 2.6)),
     "published": NO_PICTURE,
-    "readers": Drawing(_import_later("plots.verdicts:draw_readers"), size=lambda _: (5.4, 2.1)),
-    "scaling": Drawing(_import_later("scaling:draw"), files=SCALING_PAGE),
-    "scalings": Drawing(
-        _import_later("scaling:draw"), panels=lambda result: [result] if result.scalings else [], files=SCALING_PAGE
-    ),
+    "readers": Drawing("plots.verdicts:draw_readers", lambda _: (5.4, 2.1)),
+    "scaling": Drawing("scaling:draw", files=SCALING_PAGE),
+    "scalings": Drawing("scaling:draw", files=SCALING_PAGE, panels=lambda x: [x] if x.scalings else []),
     "search": NO_PICTURE,
     "sweep": NO_PICTURE,
     "uniform_proof": NO_PICTURE,
-    "verdict": Drawing(_import_later("plots.verdicts:draw_verdict"), size=lambda _: (4.6, 2.2)),
-    "verdicts": Drawing(
-        _import_later("plots.verdicts:draw_verdicts"), size=lambda result: (5.0, 1.3 + 0.28 * len(result))
-    ),
-    "weights": Drawing(_import_later("plots.weights:draw_weights"), size=lambda _: (5.4, 3.0)),
+    "verdict": Drawing("plots.verdicts:draw_verdict", lambda _: (4.6, 2.2)),
+    "verdicts": Drawing("plots.verdicts:draw_verdicts", lambda result: (5.0, 1.3 + 0.28 * len(result))),
+    "weights": Drawing("plots.weights:draw_weights", lambda _: (5.4, 3.0)),
 }

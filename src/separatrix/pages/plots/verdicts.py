@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import Any
 
 from separatrix.core.numbers import format_exact
+from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 from separatrix.pages.looks import BLUE, FAINT, INK, PRINTED
+from separatrix.pages.paper import Axes
 from separatrix.pages.verdict_words import COLOURS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 
 MAX_LINE = 66
 """Characters of a line below the axes."""
@@ -24,10 +21,9 @@ def draw_verdict(result: Verdict, axes: Axes) -> None:
     """Draw how likely the reader fires on each label, and tells them apart."""
     outcome = result.outcome
     for row, chance in enumerate((outcome.fire_d0, outcome.fire_d1)):
-        _draw_bar(axes, row, chance, (chance, chance), _FAINT, f"{chance:.4g}")
-    text = f"{outcome.distinguish:.4g}"
-    _draw_bar(axes, 2, outcome.distinguish, outcome.interval, COLOURS[result.word], text)
-    _draw_thresholds(axes, result)
+        draw_bar(axes, row, chance, (chance, chance), _FAINT, f"{chance:.4g}")
+    draw_bar(axes, 2, outcome.distinguish, outcome.interval, COLOURS[result.word], f"{outcome.distinguish:.4g}")
+    draw_thresholds(axes, result)
     axes.set(ylim=(2.5, -0.5), yticks=range(3), yticklabels=QUANTITIES)
     axes.set_xlabel(f"probability\n{_describe_point(result)}", size=8)
     axes.set_title(f"{result.mechanism.spelled} on {result.construction.name}: {result.word}")
@@ -42,14 +38,14 @@ def draw_verdicts(result: Verdicts, axes: Axes) -> None:
             axes.annotate("not computed", (0.01, row), va="center", color=_FAINT, style="italic", size=7.5)
             continue
         outcome, word = verdict.outcome, verdict.word
-        _draw_bar(axes, row, outcome.distinguish, outcome.interval, COLOURS[word], f"{outcome.distinguish:.4g}, {word}")
-    _draw_thresholds(axes, answers[0])
+        draw_bar(axes, row, outcome.distinguish, outcome.interval, COLOURS[word], f"{outcome.distinguish:.4g}, {word}")
+    draw_thresholds(axes, answers[0])
     axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
     axes.set_xlabel(f"P(tells apart)\n{_describe_point(answers[0])}", size=8)
     axes.set_title(answers[0].construction.name)
 
 
-def _draw_bar(axes: Axes, row: int, chance: float, interval: tuple[float, float], colour: str, text: str) -> None:
+def draw_bar(axes: Axes, row: int, chance: float, interval: tuple[float, float], colour: str, text: str) -> None:
     """Draw a probability with its interval, and a text at its end: inside where there is no room beside it."""
     low, high = interval
     axes.barh(row, chance, height=0.62, color=colour, edgecolor=_INK, lw=0.6)
@@ -57,19 +53,13 @@ def _draw_bar(axes: Axes, row: int, chance: float, interval: tuple[float, float]
         axes.plot([low, high], [row, row], "|-", color=_INK, ms=8, lw=1.3)
     edge = max(chance, high)
     is_inside = edge > 0.6
-    axes.annotate(
-        text,
-        (edge, row),
-        (-4 if is_inside else 4, 8 if low < high else 0),  # above an interval
-        textcoords="offset points",
-        ha="right" if is_inside else "left",
-        va="center",
-        color="white" if is_inside and low == high else _INK,
-        size=7.5,
-    )
+    shift = (-4 if is_inside else 4, 8 if low < high else 0)  # above an interval
+    style: Any = {"ha": "right" if is_inside else "left", "va": "center", "size": 7.5, "textcoords": "offset points"}
+    axes.annotate(text, (edge, row), shift, color="white" if is_inside and low == high else _INK, **style)
 
 
-def _draw_thresholds(axes: Axes, verdict: Verdict) -> None:
+def draw_thresholds(axes: Axes, verdict: Verdict) -> None:
+    """Draw the limits of P at which a mechanism is blind, and distinguishes, on axes from 0 to 1."""
     delta = float(verdict.delta)
     for at in (delta, 1 - delta):
         axes.axvline(at, color=_INK, lw=0.8, ls=(0, (2, 2)))
@@ -87,8 +77,7 @@ def draw_readers(result: Readers, axes: Axes) -> None:
     """Draw P with the fixed threshold and with the best one, and whether a linear reader can."""
     outcomes = {"this threshold": result.fixed.outcome}
     if result.threshold is not None:
-        name = f"best threshold, tau = {float(result.threshold.tau):.4g}"
-        outcomes[name] = result.threshold.outcome
+        outcomes[f"best threshold, tau = {float(result.threshold.tau):.4g}"] = result.threshold.outcome
     for row, outcome in enumerate(outcomes.values()):
         p = outcome.distinguish
         axes.plot(outcome.interval, [row, row], color=BLUE, lw=3)

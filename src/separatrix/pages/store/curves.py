@@ -27,12 +27,6 @@ MAX_LINES = 12
 """Mechanisms in one chart."""
 MAX_NAMED_PARTS = 6
 """Parts of the plan that one sentence names."""
-INTRODUCTION = (
-    "P(tells apart) is the probability over the reader's random signs that it tells D0 from D1. Lines are "
-    "exact, with a gap where a cell has no answer; open markers are sampled, one for each seed, with the "
-    "interval of each. The margin, where there is one, is the difference between the labels before any "
-    "threshold."
-)
 
 
 def curves_section(groups: Sequence[Group]) -> Section | None:
@@ -52,7 +46,6 @@ def curves_section(groups: Sequence[Group]) -> Section | None:
         "Curves",
         "sweep_figures.html.j2",
         prefix="curve",
-        introduction=INTRODUCTION,
         figures=[_figure(list(curves), looks, most) for _, curves in figure_curves],
         notes=[note for note in (more, _describe_missing(groups)) if note],
     )
@@ -166,21 +159,12 @@ def _series(cells: pl.DataFrame, at: str, look: Look, column: str, most: int) ->
     sampled_cells = thin(cells.filter(is_sampled & pl.col(column).is_not_null()), min(most, MAX_SAMPLED))
     if sampled_cells.is_empty():
         return
-    low, high = (sampled_cells[end].to_list() for end in ("low", "high"))
-    yield Series(
-        replace(look, has_line=False),
-        sampled_cells[at].to_list(),
-        sampled_cells[column].to_list(),
-        look.label,
-        low if column == "p" else None,
-        high if column == "p" else None,
-        texts=[_describe_sampling(row) for row in sampled_cells.iter_rows(named=True)],
-    )
+    x, y = (sampled_cells[name].to_list() for name in (at, column))
+    low, high = (sampled_cells[end].to_list() if column == "p" else None for end in ("low", "high"))
+    texts = [_describe_sampling(row) for row in sampled_cells.iter_rows(named=True)]
+    yield Series(replace(look, has_line=False), x, y, look.label, low, high, texts=texts)
 
 
 def _describe_sampling(row: Mapping[str, Any]) -> str:
-    parts = ["sampled"]
-    parts += [f"{row['draws']} draws"] if row["draws"] is not None else []
-    parts += [f"seed {row['seed']}"] if row["seed"] is not None else []
-    parts += [str(row["dtype"])] if row["dtype"] is not None else []
-    return ", ".join(parts)
+    formats = {"draws": "{} draws", "seed": "seed {}", "dtype": "{}"}
+    return ", ".join(["sampled", *(text.format(row[name]) for name, text in formats.items() if row[name] is not None)])

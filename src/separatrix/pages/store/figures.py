@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from separatrix.pages.charts import Chart
-
-if TYPE_CHECKING:
-    from separatrix.pages.looks import Look
-    from separatrix.pages.maps.figure import MapFigure
-    from separatrix.pages.store.groups import Group
+from separatrix.pages.looks import Look
+from separatrix.pages.maps.figure import MapFigure
+from separatrix.pages.store.groups import Group
 
 
 @dataclass(frozen=True)

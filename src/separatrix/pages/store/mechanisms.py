@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from separatrix.core.grouping import group_pairs
 from separatrix.pages.pages import Section, render_section, shorten_text
 from separatrix.pages.store.stored_cells import StoredCells
 from separatrix.pages.store.texts import spell_probability
@@ -45,16 +46,13 @@ def mechanisms_section(report_cells: StoredCells) -> Section | None:
     rows = summarise(report_cells)
     if rows.is_empty():
         return None
-    tables: dict[str, list[tuple[Any, ...]]] = {}
-    for row in rows.head(MAX_ROWS).iter_rows(named=True):
-        tables.setdefault(row["construction"], []).append(_row(row))
     return render_section(
         "mechanisms",
         "Comparison of mechanisms",
         "sweep_mechanisms.html.j2",
         overview=_overview(rows),
         columns=COLUMNS,
-        tables=tables,
+        tables=group_pairs((row["construction"], _row(row)) for row in rows.head(MAX_ROWS).iter_rows(named=True)),
         left=rows.height - MAX_ROWS,
     )
 
@@ -87,15 +85,12 @@ def _count_ahead(cells: pl.DataFrame) -> pl.DataFrame:
             high=pl.coalesce(pl.col("high").filter(~is_sampled).first(), pl.col("high").max()),
         )
     )
-    highest = intervals.group_by(point).agg(
-        count=pl.len(), first=pl.col("high").max(), second=pl.col("high").top_k(2).min()
-    )
+    high = pl.col("high")
+    highest = intervals.group_by(point).agg(count=pl.len(), first=high.max(), second=high.top_k(2).min())
     comparable = intervals.join(highest.filter(pl.col("count") > 1), on=point)
     # The rival of the highest is the second, that of all others the highest.
-    rival = pl.when(pl.col("high") == pl.col("first")).then("second").otherwise("first")
-    return comparable.group_by("construction", "mechanism").agg(
-        shared=pl.len(), ahead=(pl.col("low") - rival > TOLERANCE).sum()
-    )
+    is_ahead = pl.col("low") - pl.when(high == pl.col("first")).then("second").otherwise("first") > TOLERANCE
+    return comparable.group_by("construction", "mechanism").agg(shared=pl.len(), ahead=is_ahead.sum())
 
 
 def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -104,8 +99,7 @@ def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     comparison = "–" if row["shared"] is None else f"{row['ahead']:,} of {row['shared']:,} points"
     kinds = {entry["kind"]: entry["count"] for entry in row["kinds"]}
     evidence = ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds)) or "–"
-    shares = _shares(row["words"], row["cells"])
-    return row["mechanism"], f"{row['cells']:,}", shares, spread, comparison, evidence
+    return row["mechanism"], f"{row['cells']:,}", _shares(row["words"], row["cells"]), spread, comparison, evidence
 
 
 def _shares(counts: list[dict[str, Any]], total: int) -> list[tuple[str, str, str]]:

@@ -20,11 +20,6 @@ from separatrix.pages.store.texts import count_evidence, describe_verdicts, join
 MAX_MAPS, MAX_SIDE = 24, 100
 """Maps on one page, and cells along a side of a map."""
 LEVELS = {"P = 1/2": 0.5}
-INTRODUCTION = (
-    "P(tells apart) over the reader's random signs, on one scale from 0 to 1; where it is nearly the same "
-    "all over a map, the margin is shown instead. Cells without an answer are hatched. The dotted line is "
-    "where P passes 1/2, along the edges of cells."
-)
 
 
 def maps_section(groups: Sequence[Group]) -> Section | None:
@@ -38,17 +33,9 @@ def maps_section(groups: Sequence[Group]) -> Section | None:
         if mechanisms:
             figures.append(_group_figure(group, mechanisms))
             room -= len(mechanisms)
-    left_count = max(0, count - MAX_MAPS)
+    left = f"{spell_count(count - MAX_MAPS, 'map is')} not drawn besides; results.csv has all cells."
     return render_section(
-        "maps",
-        "Maps",
-        "sweep_figures.html.j2",
-        prefix="map",
-        introduction=INTRODUCTION,
-        figures=figures,
-        notes=[f"{spell_count(left_count, 'map is')} not drawn besides; results.csv has all cells."]
-        if left_count
-        else [],
+        "maps", "Maps", "sweep_figures.html.j2", prefix="map", figures=figures, notes=[left] if count > MAX_MAPS else []
     )
 
 
@@ -70,8 +57,7 @@ def make_map(group: Group, mechanisms: Sequence[str]) -> MapFigure:
     assert group.plane is not None
     x, y = (_axis(group, name) for name in group.plane)
     panels = tuple(_panel(group, name, x, y) for name in mechanisms)
-    heading = {"title": f"P(tells apart) on {group.construction}", "place": None}
-    return MapFigure(x, y, panels, LEVELS, heading)
+    return MapFigure(x, y, panels, LEVELS, {"title": f"P(tells apart) on {group.construction}", "place": None})
 
 
 def _panel(group: Group, mechanism: str, x: PlaneAxis, y: PlaneAxis) -> MapPanel:
@@ -82,9 +68,8 @@ def _panel(group: Group, mechanism: str, x: PlaneAxis, y: PlaneAxis) -> MapPanel
 def _axis(group: Group, name: str) -> PlaneAxis:
     """Return the values that a parameter takes, thinned where there are too many to draw."""
     at = f"at:{name}"
-    placed = group.answered_cells.filter(
-        pl.col("mechanism").is_in(list(group.mapped_mechanisms)), pl.col(at).is_not_null()
-    )
+    is_mapped = pl.col("mechanism").is_in(list(group.mapped_mechanisms))
+    placed = group.answered_cells.filter(is_mapped, pl.col(at).is_not_null())
     texts = placed.unique(at, keep="first").sort(at)[f"is:{name}"].to_list()
     exact: list[Fraction] = [parse_exact(text) for text in texts[:: -(-len(texts) // MAX_SIDE)]]
     values = np.array([float(value) for value in exact])

@@ -140,10 +140,9 @@ def _facts(report_cells: StoredCells, runs: TrainedRuns) -> list[tuple[str, str]
     facts = {name: counts.pop(name, 0) for name in ("done", "refused", "failed")}
     facts |= {f"ended as “{name}”": count for name, count in counts.items()}
     facts |= {"not finished yet": report_cells.unfinished} if report_cells.unfinished > 0 else {}
-    seconds = float(report_cells.distinct["seconds"].sum()) + runs.seconds
     return [
         *((shorten_text(name, 60), f"{count:,}") for name, count in facts.items()),
-        ("computing time", spell_duration(seconds)),
+        ("computing time", spell_duration(float(report_cells.distinct["seconds"].sum()) + runs.seconds)),
     ]
 
 

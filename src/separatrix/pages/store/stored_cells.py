@@ -162,8 +162,7 @@ def _read_chunk(table: pl.DataFrame, selection: Selection) -> pl.DataFrame:
         columns.append(texts.cast(pl.Categorical).alias(f"is:{visible(name)}"))
         if spread.is_varied or spread.count < selection.count:
             numbers = {text: _drawable_number(text) for text in texts.unique()}
-            places = texts.replace_strict(numbers, return_dtype=pl.Float64)
-            columns.append(places.alias(f"at:{visible(name)}"))
+            columns.append(texts.replace_strict(numbers, return_dtype=pl.Float64).alias(f"at:{visible(name)}"))
     return pl.DataFrame(columns)
 
 

@@ -53,14 +53,13 @@ def _describe_answer(answer: SweepAnswer) -> tuple[str, str]:
 
 def refused_section(report_cells: StoredCells, results_command: str) -> Section | None:
     """Return one row for each message of cells without an answer; None where every cell has one."""
-    examples = ("construction", "mechanism", "parameters", "asked")
     messages = (
         report_cells.distinct.filter(pl.col("status") != "done")
         .group_by("status", "message", maintain_order=True)
         .agg(
             cells=pl.len(),
             mechanisms=pl.col("mechanism").unique(maintain_order=True),
-            **{name: pl.col(name).first() for name in examples},
+            **{name: pl.col(name).first() for name in ("construction", "mechanism", "parameters", "asked")},
         )
         .sort("cells", descending=True, maintain_order=True)
     )

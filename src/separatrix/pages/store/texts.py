@@ -92,6 +92,5 @@ def describe_verdicts(cells: pl.DataFrame, everywhere: str = "in every cell") ->
 
 def count_evidence(cells: pl.DataFrame) -> str:
     """Return the kinds of evidence of these cells: `840 closed, 20 sampled`."""
-    counts = cells.filter(pl.col("kind") != "none").group_by("kind").len()
-    kinds = dict(counts.iter_rows())
+    kinds = dict(cells.filter(pl.col("kind") != "none").group_by("kind").len().iter_rows())
     return ", ".join(f"{kinds[kind]:,} {kind}" for kind in MARKS if kind in kinds)

@@ -109,25 +109,20 @@ def _describe_tasks(parameters: Sequence[str]) -> list[str]:
     names = dict.fromkeys(name for run in runs for name in run)
     other_names = [name for name in names if name not in ("task", *GROUP_KEYS, "tests")]
     differing = [name for name in other_names if len({run.get(name) for run in runs}) > 1]
-    return [
-        " ".join([str(run.get("task")), *(f"{name}={run[name]}" for name in differing if name in run)]) for run in runs
-    ]
+    words = [[f"{name}={run[name]}" for name in differing if name in run] for run in runs]
+    return [" ".join([str(run.get("task")), *own_words]) for run, own_words in zip(runs, words, strict=True)]
 
 
 def _row(keys: dict[str, Any], members: pl.DataFrame, runs: TrainedRuns) -> tuple[str, ...]:
     outcomes, floor = members["outcome"].to_list(), runs.floor(members.row(0, named=True))
     steps = members["last_step"].cast(pl.Float64).median()
+    lengths = {"about": 200, "mechanism": 80, "rate": 40, "start": 40}
+    failed_count = (members["status"] != "done").sum()
+    counts = members.height, outcomes.count("solved"), outcomes.count("diverged"), failed_count
     return (
-        shorten_text(keys["about"], 200),
-        shorten_text(keys["mechanism"], 80),
-        shorten_text(str(keys["rate"]), 40),
-        shorten_text(str(keys["start"]), 40),
-        f"{members.height:,}",
-        f"{outcomes.count('solved'):,}",
-        f"{outcomes.count('diverged'):,}",
-        f"{(members['status'] != 'done').sum():,}",
-        _describe_scores(members["validation_score"]),
-        _describe_scores(members["score"]),
+        *(shorten_text(str(keys[name]), most) for name, most in lengths.items()),
+        *(f"{count:,}" for count in counts),
+        *(_describe_scores(members[name]) for name in ("validation_score", "score")),
         "–" if floor is None else f"{floor:.4f}",
         f"{steps:g}" if isinstance(steps, float) else "–",
     )
@@ -154,6 +149,5 @@ def _charts(runs: TrainedRuns, looks: Mapping[str, Look]) -> Iterator[tuple[str,
             except StoreError:  # `store check` reports damaged files
                 continue
             name = shorten_text(f"{row['mechanism']}, rate {row['rate']}, seed {row['seed']}", 120)
-            look = looks[row["mechanism"]]
-            series.append(Series(look, curve["step"].to_list(), curve["value"].to_list(), name))
+            series.append(Series(looks[row["mechanism"]], curve["step"].to_list(), curve["value"].to_list(), name))
         yield str(about), Chart(ChartAxis("steps"), ChartAxis("score on validation samples"), series)

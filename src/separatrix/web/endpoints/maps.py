@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from separatrix.analysis.maps import Map, parse_quantity
+from separatrix.analysis.maps import Map
 from separatrix.analysis.maps import map as compute_map
 from separatrix.analysis.maps.plane import Step
+from separatrix.analysis.maps.quantities import parse_quantity
 from separatrix.core.parameters import UsageError, split_mechanisms
 from separatrix.core.parameters.ranges import read_counted, split_axes
 from separatrix.exact.verdicts.question import question

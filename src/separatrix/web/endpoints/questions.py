@@ -1,4 +1,4 @@
-"""Verdicts, boundaries and certificates."""
+"""Verdicts, proofs for every n, boundaries and certificates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from separatrix.analysis.maps import Boundary, BoundaryCurve, boundary
 from separatrix.analysis.maps.boundary import parse_level, read_second_axis, search_span, split_range
@@ -15,6 +16,8 @@ from separatrix.constructions.reference import read_completed
 from separatrix.core.parameters import UsageError, all_parameters, split_mechanisms
 from separatrix.core.parameters.ranges import Number, read_counted
 from separatrix.exact.engines import EngineRefusal, engine_named
+from separatrix.exact.proofs import Proof, certify_proof
+from separatrix.exact.proofs.request import ProofRequest, parse_proof_request
 from separatrix.exact.verdicts import Verdict, Verdicts, certify, verdict, write_certificate
 from separatrix.exact.verdicts.question import Question, question
 from separatrix.exact.verdicts.verdict import parse_delta
@@ -34,6 +37,8 @@ from separatrix.web.endpoints._base import (
 from separatrix.web.workers import JSON, Reply, Report, Slow
 
 MAX_FILE_NAME = 100
+MAX_QUICK_WIDTH = 102
+"""The number of firing thresholds to be found grows with d: up to this d, a proof takes a fifth of a second."""
 DELTA_OPTION = {"delta": "P >= 1-delta distinguishes, P <= delta is blind."}
 DEFAULT_DELTA = "0.01"
 
@@ -81,6 +86,34 @@ def answer_verdict(
         solve_without_draws(engine, partial(verdict_on_one, construction, name, words, delta=delta)) for name in names
     ]
     return verdicts[0] if len(verdicts) == 1 else Verdicts(tuple(verdicts))
+
+
+PROOF_OPTIONS = {"from": "First n (default: n).", "verdict": "Verdict to prove.", **DELTA_OPTION}
+
+
+@endpoint("/prove/{construction}/{mechanism:path}", Proof, options=PROOF_OPTIONS)
+def prove_for_every_n(
+    construction: ConstructionName, mechanism: MechanismNames, words: Words, options: Options, is_quick: bool
+) -> Proof:
+    """What `separatrix prove --json` prints: the verdict for every n, with d, m and all amplitudes fixed."""
+    request = _read_proof_request(construction, mechanism, words, options)
+    if is_quick and request.construction.parameters.complete_values().get("d", 0) > MAX_QUICK_WIDTH:
+        raise Slow
+    return request.compute()
+
+
+@endpoint("/files/proof/{construction}/{mechanism:path}", options=PROOF_OPTIONS, files=(JSON,))
+def certify_for_every_n(
+    construction: ConstructionName, mechanism: MechanismNames, words: Words, options: Options
+) -> Reply:
+    """The file that `separatrix prove --certificate` writes, for `separatrix check`."""
+    certificate = certify_proof(_read_proof_request(construction, mechanism, words, options).compute())
+    return _certificate_reply(certificate, "proof", construction, mechanism)
+
+
+def _read_proof_request(construction: str, mechanism: str, words: Words, options: Options) -> ProofRequest:
+    delta = options.get("delta", DEFAULT_DELTA)
+    return parse_proof_request(construction, mechanism, words, options.get("from"), delta, options.get("verdict"))
 
 
 def _check_boundary(construction: str, mechanism: str, words: Words, options: Options) -> None:
@@ -142,10 +175,15 @@ def certify_verdict(construction: ConstructionName, mechanism: MechanismNames, w
         certificate = certify(result.construction, result.mechanism, result.delta)[1]
     except EngineRefusal as refused:
         raise UsageError(f"there is no certificate of this: {refused.reason}") from None
+    return _certificate_reply(certificate, "certificate", construction, mechanism)
+
+
+def _certificate_reply(certificate: dict[str, Any], *names: str) -> Reply:
+    """Return a file named after these words."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "certificate.json"
         write_certificate(out, certificate)
-        return Reply(out.read_bytes(), JSON, _file_name("certificate", construction, mechanism))
+        return Reply(out.read_bytes(), JSON, _file_name(*names))
 
 
 def _file_name(*words: str) -> str:

@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useState } from "./framework.js";
 import { addressOf, commandOf, pythonOf, query, splitMechanisms } from "./address.js";
 import { get, latest } from "./api.js";
 import { numberOf } from "./cells.js";
+import { EveryN } from "./every-n.js";
 import { forPeople } from "./format.js";
 import { cellOf, parametersAt } from "./map-data.js";
 import { describePoint, verdictPlace } from "./map-reading.js";
@@ -83,6 +84,7 @@ export function Pinned({ name, pin, place, own, map, reachable, settled, onRemov
       <tbody>
         ${ROWS.filter(([title]) => title !== "Remarks" || answers.some((answer) => answer.remarks?.length)).map(([title, show]) => html`<tr key=${title}><th scope="row">${title}</th>
           ${answers.map((answer, i) => html`<td key=${i}>${answer.verdict === "none" && title !== "Verdict" ? (title === "Evidence" ? answer.evidence : "not computed") : show(answer)}</td>`)}</tr>`)}
+        <tr><th scope="row">Every n</th>${mechanisms.map((mechanism) => html`<td key=${mechanism}><${EveryN} construction=${question.names[0]} mechanism=${mechanism} words=${question.words} settled=${settled && reachable} open="open: no proof is known here" /></td>`)}</tr>
         <tr><th scope="row">Copy and download</th>${answers.map((answer, i) => html`<${Actions} key=${i} place=${question} mechanism=${mechanisms[i] ?? answer.mechanism} answer=${answer} />`)}</tr>
       </tbody></table></div>`}
     <p class="visually-hidden" aria-live="polite">${!isOutdated && answers ? `${name}: ${answers.map((answer) => `${answer.mechanism} ${wordOf(answer)}`).join(", ")}` : ""}</p>

@@ -4,6 +4,7 @@
 import { html, useEffect, useRef, useState } from "./framework.js";
 import { go, query, splitMechanisms } from "./address.js";
 import { get } from "./api.js";
+import { EveryN } from "./every-n.js";
 import { Choice, colourOf, useLooks } from "./parts.js";
 import { Dials } from "./see-dials.js";
 import { Tokens } from "./see-tokens.js";
@@ -190,6 +191,7 @@ export function View({ place, reachable }) {
         ${picture.mechanisms.map((mechanism) => html`<${Mechanism} key=${mechanism.mechanism} mechanism=${mechanism} picture=${picture} query=${queryIndex} range=${range}
           colour=${colourOf(looks, mechanism.mechanism)}>
           <${Chance} mechanism=${mechanism} path=${`/verdict/${encodeURIComponent(construction)}/${encodeURIComponent(mechanism.mechanism)}${query(words, options)}`} />
+          <${EveryN} construction=${construction} mechanism=${mechanism.mechanism} words=${words} settled=${isCurrent && reachable} />
         <//>`)}
         ${picture.refused.map(({ mechanism, reason }) => html`<section key=${mechanism} class="mechanism refused">
           <h2>${mechanism}</h2><p>No picture here: ${reason}.</p></section>`)}
