@@ -180,7 +180,7 @@ def test_multiples_and_roots_against_their_definitions() -> None:
     assert _logarithm(F(64), 4) == Logit(F(3), F(4))
     assert _logarithm(F(32), 4) == Logit(F(1), F(32))
     assert _logarithm(F(3, 2), 3) == Logit(F(1), F(3, 2))
-    assert plain(64, HALF, F(2), F(1)).rows[1]["query"].spike == Logit(F(3), F(2))
+    assert plain(64, HALF, F(2), F(0), F(1)).rows[1]["query"].spike == Logit(F(3), F(2))
 
 
 def _small_models() -> list[SpikeModel]:
@@ -299,17 +299,16 @@ def test_scores_and_their_quotients(kernel: kernels.Kernel, score: Callable[[flo
 
 @pytest.mark.parametrize(("here", "below"), list(product((1, 0, -1, None), repeat=2)))
 def test_a_least_count_fires_and_one_less_does_not(here: int | None, below: int | None) -> None:
-    """A tie does not fire; one wrong side refutes, at any of the positions; beyond the blocks nothing fires."""
-    model, least = SimpleNamespace(blocks=5), 3
+    """A tie does not fire; one wrong side refutes; nothing fires beyond the blocks or below 0."""
+    model, least, lowest, highest = SimpleNamespace(blocks=5), 3, 1, 2
+    signs = {(least, lowest): here, (least - 1, highest): below}
+    excess: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n: signs[plus, n])
     is_wrong = here in (0, -1) or below == 1
-    for where in (1, 2):  # at the other position both sides are as they should be
-        signs = {(least, where): here, (least - 1, where): below, (least, 3 - where): 1, (least - 1, 3 - where): 0}
-        excess: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n, signs=signs: signs[plus, n])
-        assert _is_least(excess, least, {1, 2}) is (False if is_wrong else None if None in (here, below) else True)
+    assert _is_least(excess, least, lowest, highest) is (False if is_wrong else None if None in (here, below) else True)
     always: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n: here)
-    assert _is_least(always, 0, {1}) is (True if here == 1 else None if here is None else False)
-    assert _is_least(always, 6, {1}) is (False if here == 1 else None if here is None else True)
-    assert _is_least(always, 5, {1}) is (None if here is None else False)
+    assert _is_least(always, 0, lowest, highest) is (True if here == 1 else None if here is None else False)
+    assert _is_least(always, 6, lowest, highest) is (False if here == 1 else None if here is None else True)
+    assert _is_least(always, 5, lowest, highest) is (None if here is None else False)
 
 
 def test_rounded_floats_and_their_text() -> None:

@@ -40,6 +40,7 @@ from separatrix.claims import (
 from separatrix.claims import readers as reader_claims
 from separatrix.claims import weights as weight_claims
 from separatrix.claims._base import Points, Provenance
+from separatrix.claims._evidence import COMPUTED
 from separatrix.cli.claim import print_ledger
 from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike
@@ -203,7 +204,7 @@ BREAKS: dict[str, Patch] = {
     "margin-linear": swap(Linear, "log_ratio", shallower(Linear.log_ratio, 1.01)),
     "noise": swap(Verdict, "auc", property(lambda self: 0.5 * (1 + math.erf(2 * self.outcome.margin)))),
     "number-formats": swap(margins, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}),
-    "margin-laws": swap(reader_claims, "margin_law", lambda c, m: tighten(margin_law(c, m))),
+    "margin-laws": swap(_tools, "margin_law", lambda c, m: tighten(margin_law(c, m))),
     "best-reader": swap(ReaderLimit, "accuracy", property(lambda self: 0.9)),
     "one-row-and-all-rows": swap(reader_claims, "distance_laws", lambda c, m: distance_laws(c, m)[::-1]),
     "weights-exact": swap(weight_claims, "read_linear", lambda s, p: read_linear(s, replace(p, tau=p.tau * 2))),
@@ -342,7 +343,7 @@ def test_boundary_finding_rejects_a_wrong_limit() -> None:
 
 
 def entry(status: ClaimStatus) -> Entry:
-    claim = Claim("a-name", "3", "ours", "A statement with [brackets].", lambda: finding)
+    claim = Claim("a-name", "3", "ours", "A statement with [brackets].", COMPUTED, lambda: finding)
     finding = Finding(
         status, "what was found", "slack [1, 2]", (), "a condition" if status is ClaimStatus.ONLY_WHERE else ""
     )

@@ -12,7 +12,7 @@ import pytest
 from independent import ledger, literal
 from separatrix.analysis.evidence.experiments import ReportQuestion, run_report
 from separatrix.analysis.evidence.predictions import PredictedScore, Prediction
-from separatrix.exact.verdicts.verdict import verdict
+from separatrix.exact.verdicts import verdict
 
 SMALL = "steps=4 every=2 width=8 batch=4 validation=8 tests=16 rates=0.1"
 EXPERIMENTS = (

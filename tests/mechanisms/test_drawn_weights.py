@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import UsageError
 from separatrix.layers import Attention, Model
-from separatrix.mechanisms.custom import CustomMechanism, called_with, wrap
+from separatrix.mechanisms.custom import CustomMechanism, with_call_options, wrap
 from separatrix.mechanisms.drawn_weights import seeded
 from separatrix.mechanisms.load import mechanism_from
 
@@ -122,7 +122,7 @@ def test_a_seed_is_given_as_the_other_words_are() -> None:
     assert drawn.attend.map.weight.equal(weights("Net:seed=3"))  # type: ignore[attr-defined]
     back = pickle.loads(pickle.dumps(drawn))
     assert back.spelled == drawn.spelled
-    assert called_with(drawn, {"scale": "sqrt"}).spelled == drawn.spelled.replace(":seed=3", ":scale=sqrt,seed=3")
+    assert with_call_options(drawn, {"scale": "sqrt"}).spelled == drawn.spelled.replace(":seed=3", ":scale=sqrt,seed=3")
 
 
 def test_weights_of_the_first_call_are_drawn_from_the_seed() -> None:

@@ -57,7 +57,7 @@ def test_a_table_is_the_product_of_all_it_says() -> None:
 def test_what_is_not_said_is_the_default_of_the_task() -> None:
     (part,) = read_plan("[[learn]]\ntask = ['needle', 'mqar']\nmechanisms = ['elu']").parts
     assert isinstance(part, LearnTable)
-    assert [(task.name, setting) for task, setting in part.points] == [
+    assert [(task.name, setting) for task, setting in part.setting] == [
         (name, task_named(name).default_setting()) for name in ("needle", "mqar")
     ]
     grids = [len(task_named(name).default_setting().grid) for name in ("needle", "mqar")]

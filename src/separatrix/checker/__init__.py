@@ -6,7 +6,7 @@ and a statement that cannot be decided counts as failed.
 
 from separatrix.checker.boundary import check_boundary
 from separatrix.checker.check import Report, check
-from separatrix.checker.file import check_file
+from separatrix.checker.file import check_document, check_file
 from separatrix.checker.proof import check_proof
 
-__all__ = ["Report", "check", "check_boundary", "check_file", "check_proof"]
+__all__ = ["Report", "check", "check_boundary", "check_document", "check_file", "check_proof"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -11,9 +12,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from separatrix.checker import check_document
+from separatrix.claims._evidence import COMPUTED, EVIDENCE
 from separatrix.constructions import Label
 from separatrix.core.documents import Document, Hidden, Inlined, shown
 from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.json import json_file
 from separatrix.core.result import Result, Row
 from separatrix.exact import verdicts
 
@@ -109,6 +113,8 @@ class Finding(Document):
     points: tuple[Point, ...]
     where: str = ""
     """For `holds only where`: the condition, in words."""
+    certificates: Hidden[tuple[dict[str, Any], ...]] = ()
+    """The certificates of what is proved for every n; each is verified by the checker and is one of the points."""
 
 
 class Points(list[Point]):
@@ -118,6 +124,10 @@ class Points(list[Point]):
     >>> points.error.max
     2e-09
     """
+
+    def __init__(self, points: Iterable[Point] = ()) -> None:
+        super().__init__(points)
+        self.certificates: list[dict[str, Any]] = []
 
     def __getattr__(self, name: str) -> Quantity:
         if name.startswith("_"):
@@ -133,19 +143,30 @@ class Points(list[Point]):
         """Append a point fit for JSON."""
         self.append(Point(parameters, holds, **measurements))
 
+    def verify(self, certificate: dict[str, Any], holds: object = True, **measurements: object) -> None:
+        """Append a certificate as a point, which holds if the independent checker accepts it, and `holds` is true."""
+        report = check_document(json.loads(json_file(certificate)))
+        mechanism = ":".join(map(str, certificate["mechanism"].values()))
+        numbers = certificate["parameters"] if "parameters" in certificate else certificate["ranges"]
+        parameters = {"mechanism": mechanism, **numbers, "from": certificate["from"]}
+        self.certificates.append(certificate)
+        self.add(parameters, report.holds and holds, verified=report.verified, **measurements)
+
     def conclude(self, summary: str, slack: str) -> Finding:
         """Return the finding: the claim holds if there are points and all of them hold."""
         bad = sum(not point.holds for point in self)
         if bad or not self:
             summary = f"{bad} of {len(self)} points fail: {summary}"
-        return Finding(ClaimStatus.FAILS if bad or not self else ClaimStatus.HOLDS, summary, slack, tuple(self))
+        status = ClaimStatus.FAILS if bad or not self else ClaimStatus.HOLDS
+        return Finding(status, summary, slack, tuple(self), certificates=tuple(self.certificates))
 
     def conclude_where(self, outside: Sequence[Point], condition: str, summary: str, slack: str) -> Finding:
         """Conclude for these points, which satisfy a condition; `outside` shows whether it is needed."""
         inside = self.conclude(summary, slack)
         is_needed = inside.status is ClaimStatus.HOLDS and not all(point.holds for point in outside)
         status, applied_condition = (ClaimStatus.ONLY_WHERE, condition) if is_needed else (inside.status, "")
-        return Finding(status, inside.summary, slack, (*self, *outside), applied_condition)
+        points = (*self, *outside)
+        return Finding(status, inside.summary, slack, points, applied_condition, inside.certificates)
 
 
 @dataclass(frozen=True)
@@ -157,6 +178,8 @@ class Claim(Document):
     """The section of docs/theory.md that states it, for example "3.1"."""
     provenance: Provenance
     statement: str
+    evidence: str
+    """How it is known; of statements about growing n, whether they are proved, extrapolated or sampled."""
     check: Hidden[Callable[[], Finding]]
 
     @shown
@@ -186,7 +209,7 @@ def claim(name: str, place: str, provenance: Provenance) -> Callable[[Callable[[
 
     def register(check: Callable[[], Finding]) -> Claim:
         statement, *_ = (check.__doc__ or "").split("\n\n")
-        return Claim(name, place, provenance, " ".join(statement.split()), check)
+        return Claim(name, place, provenance, " ".join(statement.split()), EVIDENCE.get(name, COMPUTED), check)
 
     return register
 
@@ -221,7 +244,7 @@ class Ledger(Result):
     """The table of claims."""
 
     kind: ClassVar[str] = "ledger"
-    columns: ClassVar[tuple[str, ...]] = ("name", "provenance", "status", "where", "slack", "statement")
+    columns: ClassVar[tuple[str, ...]] = ("name", "provenance", "status", "where", "slack", "statement", "evidence")
     items: ClassVar[tuple[str, Any] | None] = ("entries", Entry)
     entries: tuple[Entry, ...]
 

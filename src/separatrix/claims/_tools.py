@@ -16,6 +16,9 @@ from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import Outcome, Sampling, solve
 from separatrix.exact.engines.closed import ProbabilityGrid, evaluate
+from separatrix.exact.engines.outcome import Neuron
+from separatrix.exact.outputs.growth_laws import GrowthLaw, margin_law
+from separatrix.exact.proofs import certify_law, certify_proof, prove
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import Mechanism, mechanism_named
 
@@ -67,6 +70,21 @@ def crossing(probability: Curve, low: object, high: object, cells: int = 32, rou
             return math.nan
         low_end, high_end = grid[first - 1], grid[first]
     return float(high_end)
+
+
+def prove_for_ever(mechanism: str, setting: Setting) -> tuple[dict[str, Any], list[Neuron]]:
+    """Return a certificate for every n from the setting's on (S1), and the probabilities of one neuron there."""
+    proof = prove("spike", mechanism, setting)
+    return certify_proof(proof), [piece.neuron for piece in proof.pieces]
+
+
+def prove_law(mechanism: str, setting: Setting) -> tuple[dict[str, Any], GrowthLaw]:
+    """Return the bounds of the margin for every n from the setting's on (L1 to L4), with their certificate."""
+    construction, unit = spike(setting), mechanism_named(mechanism)
+    law = margin_law(construction, unit)
+    if law is None:
+        raise ValueError(f"no law is known for {mechanism}")
+    return certify_law(construction, unit, law), law
 
 
 def certified_crossing(construction: str, **parameters: object) -> float:

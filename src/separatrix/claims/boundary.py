@@ -21,6 +21,8 @@ from separatrix.core.numbers.logforms import LogForm, rational
 from separatrix.core.tensors import torch
 from separatrix.exact.engines import certified
 from separatrix.exact.outputs.kernels import rational_model, spike_weights
+from separatrix.exact.proofs import certify_uniformly
+from separatrix.exact.proofs.uniform import prove_uniformly
 from separatrix.mechanisms import Linear, Power, Softmax, Taylor
 
 MAX_LIMIT_ERROR = 2e-4
@@ -34,13 +36,13 @@ def boundary_finding(
     setting: Callable[[int], Setting],
     kind: type[Construction] = Spike,
     largest_a1: str = "1.5",
-    checks: Sequence[Point] = (),
+    checks: Points | None = None,
 ) -> Finding:
     """Check where P(tells apart) crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n.
 
-    `checks` are further points that have to hold.
+    `checks` are further points that have to hold; the others are added to them.
     """
-    points = Points(checks)
+    points = Points() if checks is None else checks
     for n in sizes:
         a1, before = crossing_in_a1(setting(n), kind, largest_a1), points.crossing.max
         gap = limit - a1
@@ -69,6 +71,10 @@ def engines_agree(setting: Setting) -> Point:
     return Point(setting, max(p0_error, p1_error) < 1e-12, p0_error=p0_error, p1_error=p1_error)
 
 
+DISTANCES = {0.1: 12, 0.01: 120, 0.001: 1200}
+"""Distances from the limit of the boundary, and powers of ten from which on P is on the right side there."""
+
+
 def ones_setting(n: int) -> Setting:
     """Return the parameters at which a1 is searched for with X = 11ᵀ."""
     return {**BASE, "a1": "searched", "n": n}
@@ -86,12 +92,17 @@ def limit_ones(r: Any) -> Any:
 @claim("boundary-ones", "3.5", "ours")
 def boundary_ones() -> Finding:
     """X = 11ᵀ, the theorem's other conditions kept (small a0, a1 - b > 0.1, m and d large enough): the a1 at
-    which softmax comes to separate tends to a1(a1+b+c) = 1 (b=.2, c=.1: 0.861; extrapolated in n); at finite
-    n it is lower.
+    which softmax comes to separate tends to a1(a1+b+c) = 1 (b=.2, c=.1: 0.861); at finite n it is lower.
 
-    The root of a(a+b+c) = 1 for b = .2, c = .1.
+    From some n on P > 1/2 for every a1 at some distance above the root, and P < 1/2 for every a1 below it.
     """
-    return boundary_finding(BOUNDARY_SIZES, float(limit_ones(0.3)), ones_setting)
+    limit, points = float(limit_ones(0.3)), Points()
+    for distance, exponent in DISTANCES.items():
+        for ranges in (f"a1={limit + distance:.6f}:", f"a1=:{limit - distance:.6f}"):
+            proof = prove_uniformly("softmax", f"d=102: a0=:0.01 {ranges}", BASE, start=10**exponent)
+            above, below = proof.at_least or 0.0, proof.at_most or 0.0
+            points.verify(certify_uniformly(proof), above > 0.5 or 0 < below < 0.5, distance=distance)
+    return boundary_finding(BOUNDARY_SIZES, limit, ones_setting, checks=points)
 
 
 @claim("spike-share", "3.5", "ours")
@@ -129,7 +140,7 @@ def boundary_identity() -> Finding:
     """
     sizes = [10 ** (2 * k) for k in (2, 3, 4, 6, 10, 14)]
     amplitudes = ("0.84", "0.87", "0.9", "0.95")
-    checks = [engines_agree({**growing_setting(n), "a1": a1}) for n in sizes[:2] for a1 in amplitudes]
+    checks = Points(engines_agree({**growing_setting(n), "a1": a1}) for n in sizes[:2] for a1 in amplitudes)
     return boundary_finding(sizes, math.sqrt(1 - 0.2**2), growing_setting, checks=checks)
 
 
@@ -307,6 +318,10 @@ def taylor() -> Finding:
     """
     points = Points(taylor_point(order) for order in ORDERS)
     starts = ", ".join(f"{p.measured['blind_from']} (order {p.parameters['order']})" for p in points)
+    for order in ORDERS:
+        n = 100 * 5**order  # R/r = 1.5/0.3 = 5
+        proof = prove_uniformly(f"taylor:order={order}", "d=102: a0=:0.01 a1=:1.2", BASE, start=n)
+        points.verify(certify_uniformly(proof), proof.verdict == "blind", at_most=proof.at_most)
     return points.conclude(
         f"blind from n = {starts}, and from there to 1e300; of all multiples of 100 up to order "
         f"{LAST_EXHAUSTIVE_ORDER}, of the n tried above it",

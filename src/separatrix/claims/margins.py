@@ -11,12 +11,12 @@ from itertools import pairwise, product
 import numpy as np
 import scipy
 
-from separatrix.analysis.laws import exact_law
 from separatrix.claims._base import BASE, DELTA, LABELS, Finding, Point, Points, Setting, claim
-from separatrix.claims._tools import on_grid, relative_error, short, spike
+from separatrix.claims._tools import on_grid, prove_law, relative_error, short, spike
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.core.tensors import torch
 from separatrix.exact.engines import certified, dense
+from separatrix.exact.outputs.growth_laws import GrowthLaw
 from separatrix.exact.verdicts import lost_from, readers, verdict
 from separatrix.exact.verdicts.lost_formats import LARGEST as MAX_FORMAT_N
 from separatrix.mechanisms import Linear, Mechanism, Softmax
@@ -77,6 +77,11 @@ def tuned_threshold() -> Finding:
     Any n, small d; and for comparison the best threshold at d = 102.
     """
     points = Points(tuned_point(*case) for case in TUNED_CASES)
+    # With tau between both readings of all signs +, D0 never fires, and D1 does if one sign vector has them all.
+    for d, m in {case[1:]: None for case in TUNED_CASES}:
+        certificate, law = prove_law("linear", {**BASE, "d": d, "m": m, "n": 4})
+        least = 1 - (1 - 2.0**-d) ** m
+        points.verify(certificate, law.low > 0 and least >= 1 - DELTA, tuned_for_ever=least)
     reader = readers("spike", "linear", {**BASE, "n": 1000}).threshold
     best = math.nan if reader is None else reader.outcome.distinguish
     _, expected = best_midpoint({**BASE, "n": 1000})
@@ -89,6 +94,8 @@ def tuned_threshold() -> Finding:
     )
 
 
+LAW_SIZES = (10**3, 10**18)
+"""The first n of laws that hold for every larger n."""
 MARGIN_SIZES = [10**e for e in (3, 4, 6, 9, 12, 18)]
 REFERENCE: dict[str, Mapping[int, tuple[float, float]]] = {
     "softmax": {10**3: (1.1952, 5e-5), 10**6: (1.19998, 5e-6)},
@@ -142,18 +149,28 @@ def dense_error(mechanism: Mechanism, n: int, margin: float) -> float:
     return relative_error((high - low) / construction.unit, margin)
 
 
+def verify_laws(points: Points, mechanism: str) -> list[GrowthLaw]:
+    """Add the bounds of the margin from both `LAW_SIZES` on, and return them."""
+    laws = []
+    for n in LAW_SIZES:
+        certificate, law = prove_law(mechanism, {**BASE, "n": n})
+        points.verify(certificate, low=law.low, high=law.high)
+        laws.append(law)
+    return laws
+
+
 @claim("margin-softmax", "3.8", "ours")
 def margin_softmax() -> Finding:
     """Softmax with a1(a1+b+c) > 1: with all signs + the pre-activations of D1 and D0 differ by a constant
     (1.19998 sqrt(log n) at n=1e6).
     """
     points = margin_points(Softmax())
-    slope = exact_law(MARGIN_SIZES, points.margin).exponent
-    points.add({}, abs(slope) < 0.01, exponent=slope, claimed=0)
+    first, last = verify_laws(points, "softmax")
+    is_constant = last.exponent == 0 and last.low > last.high - 1e-12 and last.bounds[1] == A1
+    points.add({}, is_constant)
     return points.conclude(
-        f"margin {points.margin[0]:.4f} at n = 1e3, {points.margin[2]:.5f} at n = 1e6; fitted exponent "
-        f"{slope:+.5f} over n = 1e3 to 1e18",
-        f"exponent {slope:+.0e}, claimed 0",
+        f"margin {points.margin[0]:.4f} at n = 1e3, {points.margin[2]:.5f} at n = 1e6; {first.statement}, its limit",
+        f"from n = 1e18 on it is within {float(A1 - last.bounds[0]):.0e} of its limit",
     )
 
 
@@ -164,14 +181,14 @@ def margin_linear() -> Finding:
     A margin that falls like 1/n, and its constant (a1(a1+b+c) - a0(a0+b+c))/(b+c).
     """
     points = margin_points(Linear())
-    slope, constant = exact_law(MARGIN_SIZES, points.margin).exponent, points.margin_times_n[-1]
-    limit = (1.2 * 1.5 - 0.01 * 0.31) / 0.3
-    good = abs(slope + 1) < 0.01 and relative_error(constant, limit) < 1e-6
-    points.add({}, good, exponent=slope, claimed=-1, constant=constant, limit=limit)
+    first, last = verify_laws(points, "linear")
+    constant, limit = points.margin_times_n[-1], (1.2 * 1.5 - 0.01 * 0.31) / 0.3
+    good = relative_error([constant, last.low, last.high], [limit] * 3) < 1e-12 and last.exponent == -1
+    points.add({}, good, constant=constant, limit=limit)
     return points.conclude(
-        f"margin {points.margin[0]:.8f} at n = 1e3, {points.margin[2]:.5e} at n = 1e6; fitted exponent "
-        f"{slope:+.5f}; n times margin tends to {points.constant.max:.5f}",
-        f"exponent {slope:+.4f}, claimed -1; constant {points.constant.max:.3f}",
+        f"margin {points.margin[0]:.8f} at n = 1e3, {points.margin[2]:.5e} at n = 1e6; {first.statement}; it tends to "
+        f"{limit:.5f}",
+        f"n margin at n = 1e3 is {float(1 - first.bounds[0] / first.bounds[1]):.1%} below its limit",
     )
 
 
@@ -200,6 +217,10 @@ def noise() -> Finding:
         is_as_claimed = auc > 0.9 if mechanism == "softmax" else abs(auc - 0.5) <= 6 / n
         parameters = {**BASE, "n": n, "mechanism": mechanism, "sd": "0.5"}
         points.add(parameters, is_as_claimed and error < 1e-9, auc=auc, error=error)
+    # AUC = Phi(margin/(sd sqrt(2))) at sd 1/2: a margin of 1.195 keeps it above 0.95, one of 6/n brings it to 1/2.
+    (softmax, _), (linear, _) = (verify_laws(points, name) for name in ("softmax", "linear"))
+    is_enough = softmax.exponent == 0 and softmax.low > 1.195 and linear.exponent == -1 and linear.high < 6
+    points.add({**BASE, "sd": "0.5"}, is_enough, least_auc_of_softmax=float(scipy.special.ndtr(softmax.low * 2**0.5)))
     return points.conclude(
         f"AUC at noise of sd 0.5 sqrt(log n): softmax {points.auc[0]:.4f} at n = 1e3 and "
         f"{points.auc[2]:.4f} at n = 1e12; linear {points.auc[3]:.4f} and {points.auc[5]:.4f}",

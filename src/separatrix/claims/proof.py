@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from separatrix.claims._base import DELTA, Finding, Point, Points, Setting, claim
-from separatrix.claims._tools import first_settled, on_grid, relative_error, spike
+from separatrix.claims._tools import first_settled, on_grid, prove_for_ever, relative_error, spike
 from separatrix.claims.theorem import literal_signs, literal_width
 from separatrix.constructions.theorem import required_signs, required_width
 from separatrix.exact.engines import certified
@@ -18,6 +18,7 @@ from separatrix.mechanisms import Linear, Softmax
 PROOF_SETTING: Setting = {"a0": "0.01", "a1": "1.2", "c": "0.1"}
 PROOF_WIDTHS = range(12, 1003)
 """Every width: the extremes that are stated are those of them all."""
+PROVED_WIDTHS = (12, 42, 102, 302)
 BLOCK = 10**6
 """Tokens in a block: large enough for the spike of D0 not to matter."""
 
@@ -45,6 +46,10 @@ def hoeffding() -> Finding:
         least, most = PROOF_WIDTHS[int(ratio.argmin())], PROOF_WIDTHS[int(ratio.argmax())]
         ratios = {"smallest_ratio": ratio.min(), "largest_ratio": ratio.max()}
         points.add(parameters, (p0 <= bound).all(), **ratios, at_d=least, then_at_d=most)
+    for b, name, d in product(("0.2", "0.5"), ("softmax", "linear"), PROVED_WIDTHS):
+        certificate, neurons = prove_for_ever(name, {**PROOF_SETTING, "b": b, "m": 1, "d": d, "n": (d - 2) * BLOCK})
+        largest = float(max(neuron.p0 for neuron in neurons))
+        points.verify(certificate, largest <= hoeffding_bound(float(b), d), p0_for_ever=largest)
     points.append(widths_point("0.2", required_width(0.2, required_signs(DELTA), DELTA), needed_width("0.2")))
     return points.conclude(
         f"the bound is {points.smallest_ratio.min:.1f} to {points.largest_ratio.max:.2g} times the exact "
@@ -113,6 +118,9 @@ def firing_probability() -> Finding:
         p0, p1, gap = float(neuron.p0), float(neuron.p1), abs(float(neuron.p1 - expected))
         holds = share == expected and gap < 1e-6 and neuron.p0 < 1e-6
         points.add({**setting, "n": n}, holds, p1=p1, share_of_triples=str(share), gap=gap, p0=p0)
+        certificate, neurons = prove_for_ever("softmax", {**setting, "m": 1, "n": n})
+        farthest = float(max(abs(neuron.p1 - share) for neuron in neurons))
+        points.verify(certificate, farthest < 1e-6 and all(p.p0 < 1e-6 for p in neurons), for_ever_gap=farthest)
     return points.conclude(
         f"p1 is 1/2, 3/8, 1/4 to {points.gap.max:.0e} at blocks of 1e12 tokens, and p0 is {points.p0.max:.0e} or less",
         f"p1 off by {points.gap.max:.0e}; p0 {points.p0.max:.0e} or less",

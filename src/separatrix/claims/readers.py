@@ -14,11 +14,11 @@ from flint import arb, ctx
 
 from separatrix.claims import _literal
 from separatrix.claims._base import BASE, Finding, Point, Points, Setting, claim
-from separatrix.claims._tools import spike
+from separatrix.claims._tools import prove_law, spike
 from separatrix.constructions.lengths import admissible
 from separatrix.constructions.spike import Spike
 from separatrix.core.numbers.logforms import Flint, rational
-from separatrix.exact.outputs.growth_laws import GrowthLaw, distance_laws, margin_law
+from separatrix.exact.outputs.growth_laws import GrowthLaw, distance_laws
 from separatrix.exact.outputs.kernels import probe_margin, rational_model, with_kernel
 from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.exact.verdicts.best_reader import BestReader, best_reader
@@ -54,9 +54,10 @@ def margin_laws() -> Finding:
     points = Points()
     for setting, name in product(LAW_SETTINGS, LAW_MECHANISMS):
         mechanism, first = mechanism_named(name), spike(setting)
-        law = margin_law(first, mechanism)
+        certificate, law = prove_law(name, setting)
+        points.verify(certificate, law.low <= law.high)
         for exponent in LAW_EXPONENTS:
-            n = round(max(first.n, 0 if law is None else law.start) * 10**exponent)
+            n = round(max(first.n, law.start) * 10**exponent)
             at = Spike.read(admissible(Spike, {**setting, "n": n}))
             with ctx.workprec(PRECISION):
                 margin = probe_margin(with_kernel(mechanism), rational_model(at))[2]
@@ -68,10 +69,8 @@ def margin_laws() -> Finding:
     )
 
 
-def _law_point(place: Setting, law: GrowthLaw | None, n: int, value: Flint) -> Point:
+def _law_point(place: Setting, law: GrowthLaw, n: int, value: Flint) -> Point:
     """Check that the bounds of a law contain a value."""
-    if law is None:
-        return Point(place, False, law="none")
     scaled = value * arb(n) ** arb(rational(-law.exponent))
     low, high = (rational(bound) for bound in law.bounds)
     # At the first n a bound may be the value itself.

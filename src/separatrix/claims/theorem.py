@@ -10,9 +10,11 @@ from itertools import product
 import numpy as np
 
 from separatrix.claims._base import DELTA, Array, Finding, Point, Points, Setting, claim
-from separatrix.claims._tools import first_settled, on_grid, relative_error, short, spike
+from separatrix.claims._tools import first_settled, on_grid, prove_for_ever, relative_error, short, spike
 from separatrix.constructions.theorem import SIGNS, WIDTH, Unit, hypotheses, sufficient_n
 from separatrix.exact.engines import certified
+from separatrix.exact.proofs import certify_uniformly
+from separatrix.exact.proofs.uniform import prove_uniformly, theorem_ranges
 from separatrix.mechanisms import Linear, Softmax
 
 THEOREM_SETTINGS: tuple[Setting, ...] = (
@@ -106,12 +108,25 @@ def theorem() -> Finding:
     """
     points = Points(theorem_point(*case) for case in product(THEOREM_SETTINGS, THEOREM_DELTAS))
     points += [fractions_point(setting, DELTA) for setting in THEOREM_SETTINGS[:2]]
+    verify_bounds(points)
     return points.conclude(
         f"each of the four failures has probability {points.largest_over_delta.max:.2f} delta or less as n "
         f"grows; of all powers of ten up to 1e295, n/(d-2) has to reach {points.from_blocks_of.min:.0f} at "
         f"best and {points.from_blocks_of.max:.0e} at worst (a1(a1+b+c) = 1.01, a1-b = 0.12)",
         f"the constant in O(delta) is {points.largest_over_delta.max:.2f} here",
     )
+
+
+def verify_bounds(points: Points) -> None:
+    """Add the bounds U1 and U2 from the sufficient n on: they have to keep every failure at delta or less."""
+    for setting, delta in product(THEOREM_SETTINGS, THEOREM_DELTAS):
+        setting = admissible(setting, delta)
+        n, m = sufficient_n(setting, delta), setting["m"]
+        for mechanism in ("softmax", "linear"):
+            proof = prove_uniformly(mechanism, theorem_ranges(mechanism, setting), setting, start=n)
+            fires, silent = -math.expm1(m * math.log1p(-proof.p_at_most)), (1 - (proof.triples or 8) / 8) ** m
+            results = {"fires_at_most": fires, "silent_at_most": silent}
+            points.verify(certify_uniformly(proof), max(fires, silent) <= delta, **results)
 
 
 def theorem_point(setting: Setting, delta: float) -> Point:
@@ -152,6 +167,7 @@ def theorem_from_n() -> Finding:
     points += [fractions_point(setting, DELTA) for setting in THEOREM_SETTINGS[:2]]
     points += [softmax_n_point(*case) for case in product(SOFTMAX_SETTINGS, (0.1, 0.01))]
     points += [searched_n_point(unit) for unit in ("softmax", "linear")]
+    verify_bounds(points)
     return points.conclude(
         f"from the least such n on, {FACTORS[-1]:.0e} times as far, every failure is "
         f"{points.largest_over_delta.max:.2f} delta or less; at the tightest point one exceeds delta at "
@@ -258,6 +274,12 @@ def hypotheses_needed() -> Finding:
     """
     points = Points(equality_point(*case) for case in AT_EQUALITY)
     points += [violation_point(*case) for case in WITHOUT]
+    for _, setting in WITHOUT:
+        setting = admissible({**setting, "n": (admissible(setting, DELTA)["d"] - 2) * 10**15}, DELTA)
+        certificate, neurons = prove_for_ever("softmax", setting)
+        m = setting["m"]
+        worst = min(float(max(1 - (1 - p.p0) ** m, (1 - p.p1) ** m)) for p in neurons)
+        points.verify(certificate, worst > 5 * DELTA, for_ever=worst)
     return points.conclude(
         "for each hypothesis there are parameters that violate it alone, and there a failure has "
         f"probability {points.probability.min:.2g} or more at delta = {DELTA}",

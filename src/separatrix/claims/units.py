@@ -20,6 +20,8 @@ from separatrix.core.numbers.logforms import rational
 from separatrix.core.tensors import Tensor, one_thread, torch
 from separatrix.exact.engines import certified
 from separatrix.exact.outputs.kernels import rational_model
+from separatrix.exact.proofs import certify_uniformly
+from separatrix.exact.proofs.uniform import prove_uniformly, theorem_ranges
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 
 if TYPE_CHECKING:
@@ -214,6 +216,8 @@ WIDTH_SETTINGS: tuple[Setting, ...] = (
 """At the first a neuron fires on D1 half the time, at the second a quarter of the time."""
 WIDTH_DELTAS = (0.1, 0.01, 0.001)
 CONSTANT = 1 / math.log(4 / 3)
+PROVED_FROM = 10**4
+"""The first n of what is proved for every n."""
 
 
 @claim("width", "2", "paper")
@@ -227,6 +231,12 @@ def width() -> Finding:
     distinct = {(p.parameters["b"], p.parameters["delta"], p.measured["least_m"]) for p in points}
     is_growing = len(distinct) > len(WIDTH_SETTINGS) * len(WIDTH_DELTAS)
     growth = "it grows with n" if is_growing else "it is the same at n=1e4 and 1e18"
+    for setting, delta in product(WIDTH_SETTINGS, WIDTH_DELTAS):
+        m = math.ceil(CONSTANT * math.log(PROVED_FROM / delta))
+        proof = prove_uniformly(
+            "softmax", theorem_ranges("softmax", setting), {**setting, "m": m}, start=PROVED_FROM, delta=delta
+        )
+        points.verify(certify_uniformly(proof), proof.verdict == "distinguishes", proved_m=m)
     return points.conclude(
         f"the least m that suffices is {points.m_over_log.max:.4f} log(n/delta) or less; {growth}",
         f"{points.m_over_log.max:.4f} log(n/delta) or less; the proof takes {CONSTANT:.2f} log(1/delta)",

@@ -10,7 +10,7 @@ from itertools import product
 
 from separatrix.claims import _literal
 from separatrix.claims._base import BASE, LABELS, Finding, Points, Setting, claim
-from separatrix.claims._tools import judge, spike
+from separatrix.claims._tools import judge, prove_for_ever, spike
 from separatrix.exact.weights import BlockScores, SpikePoint, read_linear
 from separatrix.exact.weights.bounds import (
     rank_one_bound,
@@ -313,6 +313,10 @@ def weights_times_a_number() -> Finding:
         probability = judge(spike(SCALED_SETTING), mechanism, "certified").outcome.distinguish
         holds = probability > 0.99 if separates else probability < MAX_OUTSIDE
         points.add({**SCALED_SETTING, "g": text}, holds, softmax=probability)
+        certificate, neurons = prove_for_ever(mechanism, SCALED_SETTING)
+        chances = [float((1 - p.p0) ** BASE["m"] - (1 - p.p0 - p.only) ** BASE["m"]) for p in neurons]
+        kept = min(chances) > 0.99 if separates else max(chances) < MAX_OUTSIDE
+        points.verify(certificate, kept, for_ever=chances[-1])
     probabilities = ", ".join(f"{p:.3g} at g = {text}" for text, p in zip(SCALES, points.softmax, strict=True))
     return points.conclude(
         f"softmax with X = g 11ᵀ at n = 1e30 has P = {probabilities}",

@@ -9,7 +9,7 @@ from typer import Option
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, counting
-from separatrix.cli.terminal import console, escape, escape_all, new_table, print_lines, show
+from separatrix.cli.terminal import WRITTEN, console, escape, escape_all, new_table, print_lines, show
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 
@@ -113,7 +113,7 @@ def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
     lines += [f"{boundary.engine}: {boundary.evidence}", boundary.guarantee]
     lines += [boundary.question.reference_remark, boundary.length_remark]
     if certificate is not None:
-        lines.append(f"certificate written; verify it with: separatrix check {certificate}")
+        lines.append(f"{WRITTEN} {certificate}")
     print_lines(lines)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Exit
+from typer import Argument, Exit, Option
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import working
-from separatrix.cli.terminal import console, escape, escape_all, new_table, print_lines, show
+from separatrix.cli.terminal import WRITTEN, console, escape, escape_all, new_table, print_lines, show
 from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers.spelling import for_people, powers_for_people
 
@@ -37,6 +38,9 @@ def claim(
             autocompletion=completion.claims,
         ),
     ],
+    certificates: Annotated[
+        Path | None, Option(metavar="FOLDER", help="Write the certificates of what is proved for every n here.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check one statement of the ledger, and show the evidence.
@@ -46,12 +50,23 @@ def claim(
     Example: separatrix claim theorem
     """
     from separatrix.claims import ClaimStatus, check_claim, claim_named
+    from separatrix.core.files.writing import require_writable
+    from separatrix.exact.verdicts import write_certificate
 
     statement = claim_named(name)
+    if certificates is not None:
+        require_writable(certificates / f"{name}-1.json", ())
     with working(as_json) as tell:
         tell(f"{statement.name}: {statement.statement[:60]}")
         entry = check_claim(statement)
+    if certificates is not None:
+        for number, certificate in enumerate(entry.finding.certificates, 1):
+            write_certificate(certificates / f"{name}-{number}.json", certificate)
     show(entry, as_json, lambda: _print_entry(entry))
+    if certificates is not None and not as_json:
+        count = len(entry.finding.certificates)
+        written = f"{WRITTEN} {certificates / f'{name}-1.json'} ({count} files)"
+        print_lines([written if count else "this claim has no certificates"])
     raise Exit(1 if entry.finding.status is ClaimStatus.FAILS else 0)
 
 
@@ -81,8 +96,9 @@ def _print_entry(entry: Entry) -> None:
     condition = f" {escape(finding.where)}" if finding.where else ""
     out.print(f"[{STYLES[status][0]}]{status}[/]{condition}")
     holding = sum(point.holds for point in finding.points)
-    evidence = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
-    print_lines([powers_for_people(finding.summary), f"slack: {powers_for_people(finding.slack)}", evidence])
+    extent = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
+    slack = f"slack: {powers_for_people(finding.slack)}"
+    print_lines([powers_for_people(finding.summary), slack, extent, f"evidence: {claim.evidence}"])
     # One table needs the same columns in every row, so points with other names get a table of their own.
     for points in group_pairs(((*point.parameters, *point.measured), point) for point in finding.points).values():
         _print_points(out, sorted(points, key=lambda point: point.holds))

@@ -10,7 +10,7 @@ import typer
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced
-from separatrix.cli.terminal import COLOURS, console, new_table, print_json, print_lines, show
+from separatrix.cli.terminal import COLOURS, WRITTEN, console, new_table, print_json, print_lines, show
 from separatrix.core.numbers.spelling import for_people, round_up_for_people
 
 if TYPE_CHECKING:
@@ -81,9 +81,10 @@ def prove(
     if out is not None:
         require_writable(out, ENDINGS)
     if for_ is not None or theorem:
-        if certificate is not None or coq is not None or out is not None:
-            raise UsageError("--certificate, --coq and --out are for fixed parameters; leave out --for and --theorem")
-        _prove_uniformly(construction, names, parameters, None if theorem else for_, from_, delta, verdict, as_json)
+        if coq is not None or out is not None:
+            raise UsageError("--coq and --out are for fixed parameters; leave out --for and --theorem")
+        ranges = None if theorem else for_
+        _prove_uniformly(construction, names, parameters, ranges, from_, delta, verdict, certificate, as_json)
         return
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_proof_request(construction, name, parameters, from_, delta, verdict) for name in names]
@@ -121,7 +122,7 @@ def _view(result: Proof | Proofs, certificate: Path | None, coq: Path | None) ->
     first = next(item for item in items if isinstance(item, Proof))
     print_lines([*result.remarks, defaults_sentence(first.taken)])
     if certificate is not None:
-        print_lines([f"certificate written; verify it with: separatrix check {certificate}"])
+        print_lines([f"{WRITTEN} {certificate}"])
     if coq is not None:
         assert isinstance(result, Proof)
         theorem = f"that it {PHRASES[result.stretches[-1].word]} for ever from n = {_spell(result.eventually.start)} on"
@@ -173,11 +174,14 @@ def _prove_uniformly(
     start: str | None,
     delta: str,
     verdict: str | None,
+    certificate: Path | None,
     as_json: bool,
 ) -> None:
     """Print a uniform bound for each mechanism; without ranges, those of the theorem."""
     from separatrix.core.parameters import UsageError
+    from separatrix.exact.proofs import certify_uniformly
     from separatrix.exact.proofs.uniform import prove_uniformly, theorem_ranges
+    from separatrix.exact.verdicts import write_certificate
 
     if construction != "spike":
         raise UsageError(
@@ -189,12 +193,16 @@ def _prove_uniformly(
         )
         for name in names
     ]
+    if certificate is not None:
+        write_certificate(certificate, certify_uniformly(proofs[0]))
     if as_json:
         print_json(proofs[0].as_json() if len(proofs) == 1 else [proof.as_json() for proof in proofs])
     else:
         for proof in proofs:
             print_lines([proof.statement], f"bold {COLOURS[proof.verdict or 'partial']}")
             print_lines([f"  {hypothesis}" for hypothesis in proof.hypotheses])
-        print_lines([proofs[0].evidence])
+        print_lines(
+            [proofs[0].evidence, f"{WRITTEN} {certificate}" if certificate else HINT if len(proofs) == 1 else ""]
+        )
     if verdict is not None and any(proof.verdict != verdict for proof in proofs):
         raise typer.Exit(1)

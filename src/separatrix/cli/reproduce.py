@@ -25,7 +25,8 @@ def reproduce(
     Each statement has a tag: stated in the paper's summary, reconstructed, or ours.
 
     Writes report.html (opens offline), the figures as PNG, PDF and SVG, the proofs for every n with their
-    certificates, ledger.json, CSV files of the sweeps, and results.db, a store of their cells. A second run into the same folder reuses the stored cells.
+    certificates, ledger.json, CSV files of the sweeps, and results.db, a store of their cells. A second run into
+    the same folder reuses the stored cells.
     """
     from separatrix.pages.reproduce import reproduce as run
 

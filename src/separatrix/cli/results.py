@@ -12,6 +12,7 @@ from typer import Argument, Option, echo
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.streams import answer_stream
 from separatrix.cli.terminal import COLOURS, console, format_cell_count, new_table, plain, warn_of
+from separatrix.core.lazy import pl
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,8 +89,6 @@ def results(
 
 def _view(selection: Selection, limit: int | None) -> None:
     """Print the first cells as a table, and a summary of all."""
-    import polars as pl
-
     out = console()
     if selection.count == 0:
         out.print("no stored cell matches")

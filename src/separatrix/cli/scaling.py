@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from separatrix.cli import completion, options
 from separatrix.cli.progress import announced, working
-from separatrix.cli.terminal import console, escape, new_table, print_lines, show
+from separatrix.cli.terminal import WRITTEN, console, escape, new_table, print_lines, show
 from separatrix.core.grouping import group_pairs
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
@@ -42,6 +43,7 @@ def scaling(
     seed: options.SeedOption = 0,
     confidence: options.ConfidenceOption = 0.95,
     out: options.Picture = None,
+    certificate: Annotated[Path | None, Option(help="Write a certificate of the proved bounds here.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """How a quantity grows: an exponent, if it is a power law.
@@ -55,23 +57,33 @@ def scaling(
       separatrix scaling spike linear n=1e3:1e9:7:log
       separatrix scaling spike all n=1e3:1e6:4:log --of bits
     """
-    from separatrix.analysis.laws import Scalings
+    from separatrix.analysis.laws import Scalings, certify_scaling
     from separatrix.analysis.laws import scaling as run
+    from separatrix.core.files.writing import require_writable
     from separatrix.exact.engines import Sampling
+    from separatrix.exact.verdicts import write_certificate
 
     construction, mechanisms, parameters = options.read_question(scaling, construction, mechanisms, words)
     sampling = Sampling(draws, seed, confidence)
     options.require_output(out, "scalings")
+    if certificate is not None:
+        require_writable(certificate, ())
     task = f"{of} at every value of the range; seconds to minutes"
     with announced("scaling", task, as_json), working(as_json) as tell:
         result: Scaling | Scalings = run(
             construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell
         )
-    view = (lambda: _print_table(result)) if isinstance(result, Scalings) else lambda: _print_scaling(result)
+    if certificate is not None:
+        write_certificate(certificate, certify_scaling(result))
+    view = (
+        (lambda: _print_table(result))
+        if isinstance(result, Scalings)
+        else (lambda: _print_scaling(result, certificate))
+    )
     show(result, as_json, view, out)
 
 
-def _print_scaling(result: Scaling) -> None:
+def _print_scaling(result: Scaling, certificate: Path | None) -> None:
     """Print one law, the values behind it, and the closed form."""
     from separatrix.analysis.laws.powerlaw import format_slope
 
@@ -104,6 +116,8 @@ def _print_scaling(result: Scaling) -> None:
     terminal.print(table)
     remarks = (f"{result.engine}: {result.evidence}", result.question.reference_remark, result.remark)
     print_lines(remark.strip() for remark in remarks)
+    if certificate is not None:
+        print_lines([f"{WRITTEN} {certificate}"])
 
 
 def _print_table(result: Scalings) -> None:

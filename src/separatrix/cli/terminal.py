@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from separatrix.sweeps.store import Damage
 
+WRITTEN = "certificate written; verify it with: separatrix check"
 COLOURS = {
     "distinguishes": "green",
     "blind": "red",

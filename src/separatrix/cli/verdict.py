@@ -10,7 +10,7 @@ from typer import Option, echo
 
 from separatrix.cli import options
 from separatrix.cli.progress import announced, drawing
-from separatrix.cli.terminal import show
+from separatrix.cli.terminal import WRITTEN, show
 
 ANNOUNCEMENT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
 
@@ -77,4 +77,4 @@ def verdict(
             write_certificate(certificate, document)
     show(result, as_json, lambda: print_verdict(result), out)
     if certificate is not None and not as_json:
-        echo(f"certificate written; verify it with: separatrix check {certificate}")
+        echo(f"{WRITTEN} {certificate}")

@@ -14,7 +14,7 @@ from separatrix.constructions._base import (
     Tokens,
 )
 from separatrix.constructions._exact import Description, ExactConstruction, TokenGroup
-from separatrix.core.parameters import UsageError, require_known
+from separatrix.core.parameters import find_known
 from separatrix.core.registry import by_name, find_classes
 
 _classes = sorted(find_classes(sys.modules[__name__], Construction), key=lambda kind: (kind.section, kind.name))
@@ -24,25 +24,9 @@ CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_classes, "constructions"
 
 def construction_named(name: str) -> type[Construction]:
     """Return the construction called `name`, such as `spike`, or raise a UsageError that lists all names."""
-    if not isinstance(name, str):
-        raise UsageError(f"{name!r} is not the name of a construction; write for example 'spike'")
-    require_known("construction", name, CONSTRUCTIONS)
-    return CONSTRUCTIONS[name]
+    return find_known("construction", name, CONSTRUCTIONS, "spike")
 
 
-__all__ = [
-    "CONSTRUCTIONS",
-    "Amplitudes",
-    "BlockModel",
-    "Construction",
-    "Description",
-    "ExactConstruction",
-    "Exchangeable",
-    "Label",
-    "Presence",
-    "Probe",
-    "QueryRow",
-    "TokenGroup",
-    "Tokens",
-    "construction_named",
-]
+__all__ = ["CONSTRUCTIONS", "Amplitudes", "BlockModel", "Construction", "Description", "ExactConstruction"]
+__all__ += ["Exchangeable", "Label", "Presence", "Probe", "QueryRow", "TokenGroup", "Tokens"]
+__all__ += ["construction_named"]

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
 
 from separatrix.core.documents import register_json
 from separatrix.core.numbers import format_exact
@@ -15,9 +17,6 @@ from separatrix.core.parameters import Constraint, Parameters, Parametrised, exa
 from separatrix.core.parameters.declared import REQUIRED, Number
 from separatrix.core.registry import Described
 from separatrix.core.tensors import Float, Tensor, torch
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Label = Literal[0, 1]
 """The number of a token family: 0 for D0, 1 for D1."""

@@ -68,17 +68,12 @@ class BlockConstruction(Construction):
         """Blocks are equal, and only its column distinguishes a block."""
         return Exchangeable.TOKENS
 
-    @property
-    def step(self) -> int:
-        return self.d - 2
+    step = property(lambda self: self.d - 2)
+    signs = property(lambda self: self.d)
 
     @property
     def unit(self) -> float:
         return math.sqrt(math.log(self.n))
-
-    @property
-    def signs(self) -> int:
-        return self.d
 
     def dense_width(self) -> int:
         return self.d

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from separatrix.constructions._base import (
     MAX_AMPLITUDE,
@@ -25,9 +27,6 @@ from separatrix.constructions._base import (
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Constraint, exact, natural
 from separatrix.core.tensors import torch
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class Plain(Construction):
@@ -64,16 +63,12 @@ class Plain(Construction):
         """With spread every token has a score of its own, and the peak replaces one of them."""
         return Exchangeable.NOT if self.spread else Exchangeable.TOKENS
 
-    @property
-    def signs(self) -> int:
-        return self.n
+    signs = property(lambda self: self.n)
 
     def dense_width(self) -> int:
         return 1
 
-    @property
-    def has_groups(self) -> bool:
-        return not self.spread
+    has_groups = property(lambda self: not self.spread)
 
     def group_count(self) -> int:
         return 2
@@ -116,8 +111,6 @@ class Plain(Construction):
     @classmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:
         """Return the closed form: n blocks of one token each."""
-        import numpy as np
-
         # On a grid `spread` is an array.
         if np.any(values["spread"] != 0):
             return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from separatrix.constructions._base import Label, amplitude
 from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup, Vector, unit_vector
 from separatrix.core.parameters import Constraint, natural
@@ -23,8 +25,6 @@ def fewest_digits(n: int, width: int) -> int | None:
 
 def _keys_fit(p: Any) -> Any:
     # On a grid the parameters are columns; np.vectorize takes them as well as numbers.
-    import numpy as np
-
     return np.vectorize(lambda n, width: fewest_digits(n, width) is not None, otypes=[bool])(p.n, p.width)
 
 

@@ -38,9 +38,7 @@ class Regression(ExactConstruction):
     logit_base = None
     step_name = "width"
 
-    @property
-    def step(self) -> int:
-        return self.width
+    step = property(lambda self: self.width)
 
     def describe(self, label: Label) -> Description:
         value, rate = self.a1 if label else self.a0, Fraction(self.width, self.n)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from separatrix.contract.calls import LargestCall, record_largest_call, set_within, use_random_extras
+from separatrix.contract.calls import LargestCall, largest_call, random_extras
+from separatrix.core.contexts import set_within
 from separatrix.core.errors import describe_failure, describe_failure_briefly, one_line
 from separatrix.core.tensors import memory_kept, one_thread
 from separatrix.mechanisms import Mechanism
@@ -130,7 +131,7 @@ def run(name: str, mechanism: Mechanism) -> None:
         for is_random in RANDOM_EXTRAS if mechanism.extras else (False,):
             suffix = " with random extras" if is_random else ""
             try:
-                with use_random_extras(is_random):
+                with set_within(random_extras, is_random):
                     _run_at_its_precision(name, mechanism)
             except Skipped:
                 raise
@@ -179,7 +180,7 @@ def examine(
     {}
     """
     largest = LargestCall()
-    with memory_kept(), record_largest_call(largest):
+    with memory_kept(), set_within(largest_call, largest):
         examination = _run_checks(mechanism, tell, on_update)
     return replace(examination, longest=largest.tokens, widest=largest.width)
 

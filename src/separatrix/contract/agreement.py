@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 
 import torch
@@ -29,6 +29,13 @@ WIDTHS = ((4, 1), (16, 33), (48, 24), (64, 64), (65, 2), (66, 66), (80, 96), (96
 """Widths of queries and keys, and of values, at and beside the sizes of blocks."""
 CROSS_LENGTHS = ((11, 4), (3, 33), (1, 7), (7, 1), (1, 130), (130, 2))
 """Different numbers of queries and of keys."""
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "strided": lambda x: x.permute(2, 0, 3, 1).contiguous().permute(1, 3, 0, 2),
+    "transposed": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
+    "expanded": lambda x: x[:, :1].expand_as(x),
+}
+"""Layouts in memory: all axes permuted; the heads of a token side by side, as a projection leaves them; the first
+head for all heads, without copies."""
 
 
 @check("batch_independence", "head_independence", "causality", "chunks")
@@ -138,27 +145,11 @@ def cross(mechanism: Mechanism) -> None:
 @check()
 def layout(mechanism: Mechanism) -> None:
     """Strided, transposed and expanded tokens give the same result as contiguous ones."""
-    layouts = {"strided": _stride_axes, "transposed": _transpose_heads, "expanded": _expand_first_head}
     for causal in causal_modes(mechanism):
         usual, tolerance = draw_trial(mechanism, causal)
-        for name, change_layout in layouts.items():
+        for name, change_layout in LAYOUTS.items():
             inputs = usual.map(change_layout)
             reference = call_fast(mechanism, *inputs.map(torch.Tensor.contiguous), causal=causal)
             message = f"{name} tokens give a different result than contiguous ones (causal={causal})"
             message = f"{message}; it assumes contiguous memory, so call contiguous() first"
             require_close(call_fast(mechanism, *inputs, causal=causal), reference, tolerance, message)
-
-
-def _stride_axes(x: Tensor) -> Tensor:
-    """Permute all axes in memory."""
-    return x.permute(2, 0, 3, 1).contiguous().permute(1, 3, 0, 2)
-
-
-def _transpose_heads(x: Tensor) -> Tensor:
-    """Put the heads of a token side by side in memory, as a projection leaves them."""
-    return x.transpose(1, 2).contiguous().transpose(1, 2)
-
-
-def _expand_first_head(x: Tensor) -> Tensor:
-    """Use the first head for all heads, without copies in memory."""
-    return x[:, :1].expand_as(x)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradgradcheck
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.calls import bind_fast, call_definition, has_random_extras, make_extras
+from separatrix.contract.calls import bind_fast, call_definition, make_extras, random_extras
 from separatrix.contract.comparisons import require_close, require_finite, rounding_bound
 from separatrix.contract.inputs import LENGTH, Shape, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
 from separatrix.contract.trials import draw_calmest, draw_trial
@@ -139,7 +139,7 @@ def gradient_of_extras(mechanism: Mechanism) -> None:
     """The derivative with respect to each random extra agrees with finite differences, in float64."""
     if not mechanism.extras:
         raise Skipped("it has no inputs beside q, k and v")
-    if not has_random_extras():
+    if not random_extras.get():
         return
     cases = ((4, _fit_small(mechanism)), (70, fit_narrow(mechanism)))
     for causal, (length, shape) in product(causal_modes(mechanism), cases):
@@ -177,29 +177,26 @@ def gradient_on_zero_keys(mechanism: Mechanism) -> None:
     if isinstance(mechanism, ScoreMechanism) and not _has_slope_at_zero(mechanism):
         raise Skipped("its kernel has no slope at a logit of 0")
 
-    def zero_key(inputs: Tokens) -> Tokens:
-        inputs.k[..., LENGTH // 2, :] = 0
-        return inputs
-
-    _require_bounded_gradient(mechanism, zero_key, "with a key of zeros", "the norm of the key")
+    position = torch.tensor(LENGTH // 2)
+    _require_bounded_gradient(
+        mechanism, lambda k: k.index_fill(-2, position, 0), "with a key of zeros", "the norm of the key"
+    )
 
 
 @check("gradient_on_zero_keys")
 def gradient_on_equal_keys(mechanism: Mechanism) -> None:
     """If all keys are equal, and so all logits of a query, the gradient is finite and not huge."""
-
-    def equal_keys(inputs: Tokens) -> Tokens:
-        return inputs._replace(k=inputs.k[..., :1, :].expand_as(inputs.k))
-
-    _require_bounded_gradient(mechanism, equal_keys, "with equal keys", "the differences of keys")
+    _require_bounded_gradient(
+        mechanism, lambda k: k[..., :1, :].expand_as(k), "with equal keys", "the differences of keys"
+    )
 
 
 def _require_bounded_gradient(
-    mechanism: Mechanism, change: Callable[[Tokens], Tokens], case: str, divisor: str
+    mechanism: Mechanism, change: Callable[[Tensor], Tensor], case: str, divisor: str
 ) -> None:
     for causal, dtype in product(causal_modes(mechanism), (torch.float64, torch.float32)):
-        inputs = change(draw_tokens(dtype=dtype, shape=fit_shape(mechanism)))
-        for letter, slope in zip("qkv", gradients(mechanism, causal, inputs), strict=True):
+        q, k, v = draw_tokens(dtype=dtype, shape=fit_shape(mechanism))
+        for letter, slope in zip("qkv", gradients(mechanism, causal, Tokens(q, change(k), v)), strict=True):
             message = f"the gradient of {letter} {case} ({dtype}, causal={causal})"
             require_finite(slope, message)
             largest = slope.abs().max().item()

@@ -6,12 +6,11 @@ extras are equal for all elements of a batch, and for the first tokens whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +21,8 @@ from separatrix.mechanisms.extras import Extra, TokenSizes
 MAX_EXTRA_TOKENS = 1100
 """Random extras are drawn for this number of tokens, and cut: a prefix of the tokens has the same ones."""
 
-_has_random_extras = ContextVar("has_random_extras", default=False)
+random_extras = ContextVar("random_extras", default=False)
+"""Whether mechanisms are called with random extras instead of their defaults."""
 
 
 @dataclass
@@ -33,35 +33,8 @@ class LargestCall:
     width: int = 0
 
 
-_largest_call: ContextVar[LargestCall | None] = ContextVar("largest_call", default=None)
-
-
-Value = TypeVar("Value")
-
-
-@contextmanager
-def set_within(variable: ContextVar[Value], value: Value) -> Iterator[None]:
-    """Give a context variable another value within the block."""
-    before = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(before)
-
-
-def record_largest_call(largest: LargestCall) -> AbstractContextManager[None]:
-    """Record the largest sizes with which mechanisms are called within the block."""
-    return set_within(_largest_call, largest)
-
-
-def use_random_extras(is_random: bool) -> AbstractContextManager[None]:
-    """Call mechanisms with random extras, or with their defaults, within the block."""
-    return set_within(_has_random_extras, is_random)
-
-
-def has_random_extras() -> bool:
-    """Return whether mechanisms are called with random extras."""
-    return _has_random_extras.get()
+largest_call: ContextVar[LargestCall | None] = ContextVar("largest_call", default=None)
+"""Records the largest sizes with which mechanisms are called."""
 
 
 def call_fast(
@@ -82,7 +55,7 @@ def call_fast(
     """
     extras = make_extras(mechanism, q, k, v, changed, positions)
     out = mechanism(q, k, v, counts, causal, **options, **extras)
-    if (largest := _largest_call.get()) is not None:
+    if (largest := largest_call.get()) is not None:
         largest.tokens, largest.width = max(largest.tokens, k.shape[-2]), max(largest.width, k.shape[-1])
     return out
 
@@ -113,7 +86,7 @@ def make_extras(
     positions: Tensor | None = None,
 ) -> dict[str, Any]:
     """Return the extras of a call: none, so that the defaults are used, or random ones."""
-    if not _has_random_extras.get():
+    if not random_extras.get():
         return {}
     sizes = mechanism.sizes(q, k, v)
     return {extra.name: _cut_extra(extra, sizes, changed, positions) for extra in mechanism.extras}

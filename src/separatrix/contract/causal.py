@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -115,7 +113,7 @@ def _require_causal_values(mechanism: Mechanism) -> None:
                 for other in (few.q, few.k)
             )
             width = v.shape[-1]
-            if not observed.alike(first[..., :width], second[..., :width]):
+            if not observed.is_close(first[..., :width], second[..., :width]):
                 return
             out = call_fast(mechanism, q, k, torch.cat([value, changed_values], dim=-1), causal=True)
     except Exception:  # a user's mechanism may refuse that many features in any way
@@ -177,13 +175,6 @@ def _call_changed(mechanism: Mechanism, inputs: Tokens, changed: Tensor, letters
     return call_fast(mechanism, *values, causal=True, changed=changed if "x" in letters else None)
 
 
-class Leak(NamedTuple):
-    """A token that sees a later one."""
-
-    token: int
-    later: int
-
-
 def _explain_leak(mechanism: Mechanism, inputs: Tokens, tolerance: float) -> str:
     """Return which later tokens the first ones see, and the probable cause."""
     few = inputs.rows(slice(LENGTH))
@@ -197,7 +188,7 @@ def _explain_leak(mechanism: Mechanism, inputs: Tokens, tolerance: float) -> str
     limit = tolerance * largest_size(usual)
     # Element j of the batch has token j changed, so that its row i shows whether token i sees token j.
     sees = ((changes - usual).abs().amax((1, 3)) > limit).T.triu(1)  # (token, later token)
-    leaks = [Leak(int(i), int(j)) for i, j in sees.nonzero()]
+    leaks = sees.nonzero().tolist()
     if not leaks:
         return f"results depend on later tokens, though not among the first {length}: check the ends of blocks"
     if len(leaks) == length * (length - 1) // 2:
@@ -207,7 +198,8 @@ def _explain_leak(mechanism: Mechanism, inputs: Tokens, tolerance: float) -> str
         if reach == 1:
             return "token 0 sees token 1 but no later one. The mask is off by one"
         return f"token 0 sees tokens 1 to {reach} but no later one. The mask is off by {reach}"
-    return f"token {leaks[0].token} sees token {leaks[0].later}"
+    token, later = leaks[0]
+    return f"token {token} sees token {later}"
 
 
 @check("causality")

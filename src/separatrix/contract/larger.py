@@ -13,7 +13,6 @@ they are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -103,7 +102,7 @@ def more_queries(mechanism: Mechanism) -> None:
 
     try:
         usual = call_rows(0, LENGTH)
-        is_independent = all(observed.alike(call_rows(0, count), usual[..., :count, :]) for count in FEW_QUERIES)
+        is_independent = all(observed.is_close(call_rows(0, count), usual[..., :count, :]) for count in FEW_QUERIES)
     except Exception:  # a user's mechanism may refuse fewer queries than keys in any way
         is_independent = False
     if not is_independent:
@@ -244,18 +243,11 @@ def _find_effect_of_position(mechanism: Mechanism, causal: bool, count: int) -> 
     return None
 
 
-class _Usual(NamedTuple):
-    """Unchanged tokens and their result: computed once for all changes."""
-
-    inputs: Tokens
-    out: Tensor
-    causal: bool
-
-
-def _call_usual(mechanism: Mechanism, causal: bool, length: int = LENGTH) -> _Usual:
+def _call_usual(mechanism: Mechanism, causal: bool, length: int = LENGTH) -> tuple[Tokens, Tensor]:
+    """Return unchanged tokens and their result, which is computed once for all changes."""
     inputs = draw_tokens(length, shape=fit_shape(mechanism, 1, 2))
     with torch.no_grad():
-        return _Usual(inputs, call_fast(mechanism, *inputs, causal=causal), causal)
+        return inputs, call_fast(mechanism, *inputs, causal=causal)
 
 
 def _have_no_effect(
@@ -271,26 +263,26 @@ def _have_no_effect(
     """
     try:
         for length, change in few:
-            _require_no_effect(mechanism, _call_usual(mechanism, causal, length), change, "", is_before)
+            _require_no_effect(mechanism, causal, *_call_usual(mechanism, causal, length), change, "", is_before)
     except Exception:  # a user's mechanism may refuse the changed tokens in any way
         return False
-    usual = _call_usual(mechanism, causal)
+    inputs, usual = _call_usual(mechanism, causal)
     for message, change in many.items():
-        _require_no_effect(mechanism, usual, change, message, is_before)
+        _require_no_effect(mechanism, causal, inputs, usual, change, message, is_before)
     return True
 
 
 def _require_no_effect(
-    mechanism: Mechanism, usual: _Usual, change: Change, message: str, is_before: bool = False
+    mechanism: Mechanism, causal: bool, inputs: Tokens, usual: Tensor, change: Change, message: str, is_before: bool
 ) -> None:
     """Raise Broken if the usual tokens, the last ones if others come before, give different results."""
     with torch.no_grad():
-        out = call_fast(mechanism, *change(usual.inputs), causal=usual.causal)
-    length, features = usual.out.shape[-2:]
+        out = call_fast(mechanism, *change(inputs), causal=causal)
+    length, features = usual.shape[-2:]
     out = (out[..., -length:, :] if is_before else out[..., :length, :])[..., :features]
-    if out.shape != usual.out.shape:
+    if out.shape != usual.shape:
         raise Broken(message)
-    require_close(out, usual.out, rounding_bound(torch.float64), message)
+    require_close(out, usual, rounding_bound(torch.float64), message)
 
 
 @check("gradient_of_long_inputs", "more_keys", "more_coordinates", "more_features", "later_places")

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Literal
 
 import torch
-from torch import Tensor
 
+from separatrix.contract.calls import call_definition, call_fast
 from separatrix.contract.comparisons import require_close
 from separatrix.contract.inputs import LENGTH, Tokens, draw_tokens
 from separatrix.mechanisms import mechanism_named
@@ -116,14 +116,13 @@ def check_special_case(case: SpecialCase) -> None:
     special, general = mechanism_named(case.special), mechanism_named(case.general)
     for causal, length in product(case.causal, (1, 6, LENGTH)):
         q, k, v = _draw_inputs(case.inputs, length)
-        divisor = _count_visible_keys(length, causal) if case.is_sum else torch.ones(1, 1, dtype=q.dtype)
+        visible = torch.ones(length, length, dtype=q.dtype)
+        visible_counts = (visible.tril() if causal else visible).sum(-1, keepdim=True)
         message = f"{case.special} is not {case.general} ({length} tokens, causal={causal})"
-        actual = case.factor * special(q, k, v, causal=causal)
-        reference = general(q, k, v, causal=causal) / divisor
-        require_close(actual, reference, case.tolerance, f"{message}, in the fast forms")
-        actual = case.factor * special.definition(q, k, v, causal=causal)
-        reference = general.definition(q, k, v, causal=causal) / divisor
-        require_close(actual, reference, case.tolerance, f"{message}, by definition")
+        for form, call in (("in the fast forms", call_fast), ("by definition", call_definition)):
+            actual = case.factor * call(special, q, k, v, causal=causal)
+            reference = call(general, q, k, v, causal=causal) / (visible_counts if case.is_sum else 1)
+            require_close(actual, reference, case.tolerance, f"{message}, {form}")
 
 
 def list_special_cases() -> list[dict[str, str]]:
@@ -138,12 +137,6 @@ def list_special_cases() -> list[dict[str, str]]:
         }
         for case in SPECIAL_CASES
     ]
-
-
-def _count_visible_keys(length: int, causal: bool) -> Tensor:
-    """Return the number of keys that each query sees, as a column."""
-    positions = torch.arange(1, length + 1, dtype=torch.float64)[:, None]
-    return positions if causal else torch.full_like(positions, length)
 
 
 def _draw_inputs(inputs: Inputs, length: int) -> Tokens:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.calls import call_definition, call_fast, has_random_extras, make_extras
+from separatrix.contract.calls import call_definition, call_fast, make_extras, random_extras
 from separatrix.contract.comparisons import require_close, require_finite
 from separatrix.contract.inputs import Shape, Tokens, causal_modes, draw_tokens, fit_narrow, fit_shape
 from separatrix.contract.trials import draw_trial
@@ -54,7 +54,7 @@ def _require_same_results(
 def state_size(mechanism: Mechanism) -> None:
     """The measured bytes of the state stop growing: a window may fill up, but the length has no effect."""
     recurrent = _require_recurrent(mechanism)
-    if has_random_extras():  # they change the numbers in the state, not its size
+    if random_extras.get():  # they change the numbers in the state, not its size
         return
     inputs = draw_tokens(LAST, shape=fit_shape(mechanism))
     sizes: list[int] = []

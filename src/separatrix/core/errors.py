@@ -57,15 +57,12 @@ def on_one_line(message: str) -> str:
     174
     """
     words = [_truncate(word, MAX_WORD) for word in without_passwords(message).split()]
-    return "".join(map(_printable, _truncate(" ".join(words), MAX_LINE)))
+    line = _truncate(" ".join(words), MAX_LINE)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def _truncate(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest * 3 // 5]}…{text[-(longest // 5) :]}"
-
-
-def _printable(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:
@@ -83,7 +80,8 @@ def user_lines(error: Exception) -> list[str]:
     if isinstance(error, EngineRefusal) and error.instead:
         return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
     if isinstance(error, SeparatrixError):
-        return [re.sub(r"`([a-z_]+)`", lambda argument: _option(argument[1]), line) for line in error.lines]
+        # Arguments of the library are options here: `cell_timeout` is --cell-timeout.
+        return [re.sub(r"`([a-z_]+)`", lambda word: f"--{word[1].replace('_', '-')}", line) for line in error.lines]
     if (call := find_user_call(error)) is not None:
         return [f"{call.name} {describe_failure(error)}"]
     if isinstance(error, RecursionError):
@@ -97,11 +95,6 @@ def user_lines(error: Exception) -> list[str]:
         return [reason if error.filename is None else f"{error.filename}: {reason}"]
     message = f"{type(error).__name__}: {str(error) or 'no more is known'}"
     return [f"{message}. This should not happen: please report the command"]
-
-
-def _option(name: str) -> str:
-    """Return an argument of the library as an option: `cell_timeout` as --cell-timeout."""
-    return f"--{name.replace('_', '-')}"
 
 
 class UserCall(str):

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.core.documents import Document, json_schema, to_json
+from separatrix.core.lazy import pl
 from separatrix.core.numbers.printable import visible
 from separatrix.core.numbers.spelling import for_people
 from separatrix.core.rendering import renderer
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_TEXT = 180
 """The maximum number of characters of a summary in a repr, and of a cell in a notebook."""
@@ -79,8 +77,6 @@ class Result(Document):
 
     def to_frame(self) -> pl.DataFrame:
         """Return the rows as a polars frame."""
-        import polars as pl
-
         rows = self.rows()
         if not rows:
             return pl.DataFrame(schema=list(self.columns))

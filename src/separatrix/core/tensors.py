@@ -11,9 +11,9 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
+
+from separatrix.core.lazy import LazyModule
 
 if TYPE_CHECKING or "jaxtyping" in sys.modules:
     import torch
@@ -21,16 +21,7 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from torch import Tensor
     from torch.nn import functional
 else:
-
-    class _Late(ModuleType):
-        """A module that is imported at the first attribute access."""
-
-        def __getattr__(self, name: str) -> Any:
-            value = getattr(import_module(self.__name__), name)
-            setattr(self, name, value)
-            return value
-
-    torch, functional = _Late("torch"), _Late("torch.nn.functional")
+    torch, functional = LazyModule("torch"), LazyModule("torch.nn.functional")
     Bool = Float = Int = Int64 = Annotated
     Tensor = Any
 

@@ -74,7 +74,8 @@ class Attention(Measured):
     ) -> None:
         super().__init__()
         _check(width, heads, key_width, rope, conv, length)
-        _check_scale(scale)
+        if scale is not None and (not _is_number(scale) or not math.isfinite(scale)):
+            raise UsageError(f"scale={scale} is no number to multiply queries by; write for example scale=0.125")
         # One draw for any mechanism: those with more weights must not shift the draws of later modules.
         seed = int(torch.randint(1 << 62, (), device="cpu"))
         with _fork_generator(seed), seed_unless_given(seed):
@@ -112,15 +113,15 @@ class Attention(Measured):
         that many last tokens are computed, which is cheaper.
         """
         self._check_input(x, present, cache)
-        _check_last(last, x)
+        if last is not None and (type(last) is not int or not 0 <= last <= x.shape[1]):
+            raise UsageError(f"last={last} must be a number of tokens, from 0 to the {x.shape[1]} of x")
         if not x.shape[0] * x.shape[1]:
             return self.back(x if last is None else x[:, x.shape[1] - last :]), cache
+        if present is not None and bool(present.all()):
+            present = None
         if present is not None:
-            if bool(present.all()):
-                present = None
-            else:
-                # The numbers of absent tokens may be NaN, which a mask of 0 in a later product would keep.
-                x = x.masked_fill(~present[..., None], 0)
+            # The numbers of absent tokens may be NaN, which a mask of 0 in a later product would keep.
+            x = x.masked_fill(~present[..., None], 0)
         extras = {name: module(x) for name, module in self.learned.items()}
         tokens, tail = self.project(x), None
         if self.convolve is not None:
@@ -231,6 +232,10 @@ def _check_constants(mechanism: Mechanism) -> None:
             )
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_natural(**sizes: Any) -> None:
     """Raise a UsageError unless all sizes are whole numbers, 1 or more."""
     for name, value in sizes.items():
@@ -254,27 +259,13 @@ def _check(width: Any, heads: Any, key_width: Any, rope: Any, conv: Any, length:
         raise UsageError(f"width={width} cannot be divided among heads={heads}; it must be a multiple")
     if rope is None:
         return
-    if isinstance(rope, bool) or not isinstance(rope, int | float) or not 0 < rope < math.inf:
+    if not _is_number(rope) or not 0 < rope < math.inf:
         raise UsageError(f"rope={rope} is no base of rotary positions; write for example rope=10000")
     key, subject = key_width, f"key_width={key_width}"
     if key is None:
         key, subject = (width // heads, f"width={width} with heads={heads} leaves a head {width // heads}, which")
     if key % 2:
         raise UsageError(f"rotary positions rotate pairs of channels; {subject} is odd")
-
-
-def _check_last(last: Any, x: Tensor) -> None:
-    if last is None:
-        return
-    if isinstance(last, bool) or not isinstance(last, int) or not 0 <= last <= x.shape[1]:
-        raise UsageError(f"last={last} must be a number of tokens, from 0 to the {x.shape[1]} of x")
-
-
-def _check_scale(scale: Any) -> None:
-    if scale is None:
-        return
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not math.isfinite(scale):
-        raise UsageError(f"scale={scale} is no number to multiply queries by; write for example scale=0.125")
 
 
 def _check_causal(mechanism: Mechanism, causal: Any) -> None:

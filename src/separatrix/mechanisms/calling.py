@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms.custom import CustomMechanism, called_with
+from separatrix.mechanisms.custom import CustomMechanism, with_call_options
 from separatrix.mechanisms.how_called import SQRT, WIDTH_FACTORS
 from separatrix.mechanisms.logits import LogitScale, measure_logit_scale
 from separatrix.mechanisms.weights import held_by
@@ -63,7 +63,7 @@ def scale_note(mechanism: CustomMechanism, width: int) -> str:
     measured = measure_logit_scale(mechanism)
     scale, any_width = measured.scale, mechanism.fixed_width is None
     if not measured.known and (width > 1 or not any_width):
-        rescaled = called_with(mechanism, {"scale": SQRT}).typed
+        rescaled = with_call_options(mechanism, {"scale": SQRT}).typed
         return f"{UNKNOWN_SCALE}; if it divides them by sqrt(width), ask {rescaled}."
     if scale is None:
         return ""
@@ -75,4 +75,4 @@ def scale_note(mechanism: CustomMechanism, width: int) -> str:
         what = scale.what
     if scale.undone_by is None:
         return f"{what}."
-    return f"{what}; {called_with(mechanism, {'scale': scale.undone_by}).typed} {scale.remedy}."
+    return f"{what}; {with_call_options(mechanism, {'scale': scale.undone_by}).typed} {scale.remedy}."

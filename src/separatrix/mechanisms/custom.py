@@ -18,8 +18,8 @@ from separatrix.mechanisms._positions import Causality, LastQueryMode, call_with
 from separatrix.mechanisms._types import Attended, CallOptions, Counts, Keys, Queries, Values
 from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
-from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result
-from separatrix.mechanisms.signatures import FLAGS, OPTIONS, declared_extras, said_by, taken_by_name
+from separatrix.mechanisms.how_called import HowCalled, describe_call, is_lazy, prepare_callable, require_result
+from separatrix.mechanisms.signatures import FLAGS, OPTIONS, declared_extras, keyword_names, read_declarations
 from separatrix.mechanisms.weights import held_by, mark
 
 Weights = tuple[tuple[int, int], ...]
@@ -95,16 +95,16 @@ class CustomMechanism(Mechanism):
         self, attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str], trains: bool = False
     ) -> None:
         self.parameters = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
-        attend = ready(attend, name, self.parameters)
+        attend = prepare_callable(attend, name, self.parameters)
         self.attend: Callable[..., Tensor] = attend
         self.made_with, self.trains = dict(made_with), trains
         self._cast: dict[torch.dtype, tuple[Weights, Callable[..., Tensor]]] = {}
         self._observations: dict[tuple[str, int, int], bool] = {}
-        names = taken_by_name(attend, name)
+        names = keyword_names(attend, name)
         self.flag = next((flag for flag in FLAGS if flag in names), "")
         """The name of its parameter for causal attention; empty if it has none."""
         self.takes_by_name = names.difference(OPTIONS)
-        declared = said_by(attend, name)
+        declared = read_declarations(attend, name)
         if self.parameters.width is not None:
             declared.update(fixed_width=self.parameters.width, fixed_features=None)
         if self.parameters.heads is not None:
@@ -160,7 +160,7 @@ class CustomMechanism(Mechanism):
         """Return the first sizes that one of the forms takes, with or without heads; else those declared."""
         for flat, form in product((False, True), forms):
             self.flat = flat
-            if sizes := observed.sizes_taken(form, self.attend, self._sizes):
+            if sizes := observed.find_sizes(form, self.attend, self._sizes):
                 return sizes
         self.flat = False
         return self._sizes
@@ -168,7 +168,7 @@ class CustomMechanism(Mechanism):
     def _find_causality(
         self, causal: observed.Attend, bidirectional: observed.Attend, sizes: observed.Sizes
     ) -> Causality:
-        if observed.only_looks_back(bidirectional, sizes):
+        if observed.is_causal(bidirectional, sizes):
             return Causality.ALWAYS
         if not self.flag:
             return Causality.NEVER
@@ -207,7 +207,8 @@ class CustomMechanism(Mechanism):
     @property
     def resizing_error_factor(self) -> float:
         """The factor by which undoing a map of values magnifies rounding errors."""
-        return self.attend_any_size.magnified
+        values = self.attend_any_size.values
+        return 1.0 if values is None else values.error_factor
 
     @cached_property
     def is_normalised(self) -> bool:
@@ -217,29 +218,29 @@ class CustomMechanism(Mechanism):
         q, k, v = observed.tokens(self._sizes)
         ones = torch.ones_like(v)
         try:
-            return observed.alike(self.usual(q, k, ones), ones)
+            return observed.is_close(self.usual(q, k, ones), ones)
         except Exception:
             return False
 
     def order_free(self, length: int, width: int) -> bool:
         """Return whether the order of seeded tokens had no effect, unless it is declared."""
-        return self.permutation_equivariant or self._sees_all(observed.minds_no_order, length, width)
+        return self.permutation_equivariant or self._sees_all(observed.has_no_order, length, width)
 
     def free_of_coordinates(self, length: int, width: int) -> bool:
         """Return whether the order of coordinates had no effect on seeded tokens, unless it is declared."""
-        return self.coordinate_free or self._sees_all(observed.minds_no_coordinates, length, width)
+        return self.coordinate_free or self._sees_all(observed.has_no_coordinate_order, length, width)
 
     def past_order_free(self, length: int, width: int) -> bool:
         """Return `order_free`; if it only looks back, whether its last output did not depend on the order."""
         if self.causality is not Causality.ALWAYS:
             return self.order_free(length, width)
-        return self._observe(observed.minds_no_order_before, length, width)
+        return self._observe(observed.has_no_past_order, length, width)
 
     def last_query_mode(self, length: int, width: int) -> LastQueryMode:
         """Return how a query after so many tokens may be asked alone, measured on seeded ones."""
-        if self._observe(observed.last_alone, length, width):
+        if self._observe(observed.gives_last_alone, length, width):
             return LastQueryMode.ALONE
-        if self._observe(observed.last_reversed, length, width):
+        if self._observe(observed.gives_last_reversed, length, width):
             return LastQueryMode.REVERSED
         return LastQueryMode.AFTER_OTHERS
 
@@ -302,7 +303,7 @@ class CustomMechanism(Mechanism):
             require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
             return out  # type: ignore[no-any-return]
         except Exception as error:
-            annotate_user_error(error, self.spelled, described_call(q, k, v, named), k.shape[-2])
+            annotate_user_error(error, self.spelled, describe_call(q, k, v, named), k.shape[-2])
             other = self._other_sizes(q, v)
             if not other:
                 raise
@@ -310,7 +311,7 @@ class CustomMechanism(Mechanism):
             raise UsageError(f"{self.name} takes {other} ({why})") from None
 
     def _other_sizes(self, q: Tensor, v: Tensor) -> str:
-        """In which sizes tokens differ from those that it takes, in words."""
+        """Return the sizes in which tokens differ from those that it takes, in words."""
         sizes = (
             ("width", self.fixed_width, q.shape[-1]),
             ("features", self.fixed_features, v.shape[-1]),
@@ -335,7 +336,7 @@ class CustomMechanism(Mechanism):
         return out
 
     def _copy(self, dtype: torch.dtype) -> Callable[..., Tensor]:
-        """A copy of a module, in evaluation: what is tried on it leaves the module as it is."""
+        """Return a copy of a module in evaluation mode, so that calls leave the module as it is."""
         if not isinstance(self.attend, torch.nn.Module):
             return self.attend
         tensors = (*self.attend.parameters(), *self.attend.buffers())
@@ -351,35 +352,37 @@ def wrap(
     how: Mapping[str, object] | None = None,
     made_with: Mapping[str, str] | None = None,
 ) -> Mechanism:
-    """A mechanism from anything that attends: a Mechanism as it is, or a callable of SIGNATURE.
+    """Return a mechanism from a Mechanism, which is returned as it is, or from a callable of SIGNATURE.
 
-    `how` it is called, width, heads and scale, is found out where it is not given; of a class that is made
-    here, `seed` is that of its weights.
+    `how` has the width, heads and scale of a call, measured if they are not given, and the `seed` of the weights
+    of a class, which is instantiated here.
 
     >>> wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine").takes_counts
     False
     """
     if isinstance(attend, Mechanism):
         return attend
-    given, name = dict(how or {}), str(name or getattr(attend, "__name__", type(attend).__name__))
+    options, name = dict(how or {}), str(name or getattr(attend, "__name__", type(attend).__name__))
     if isinstance(attend, type):
         try:
-            made, given = draw(attend, name, given)
+            instance, options = draw(attend, name, options)
         except UsageError:
             raise
         except Exception as error:
             raise UsageError(f"{attend.__name__} is a class; give an instance ({error})") from None
-        return made if isinstance(made, Mechanism) else CustomMechanism(made, name, given, made_with or {})
-    if "seed" in given and not is_lazy(attend):
+        if isinstance(instance, Mechanism):
+            return instance
+        return CustomMechanism(instance, name, options, made_with or {})
+    if "seed" in options and not is_lazy(attend):
         raise UsageError(f"{name} {HAS_WEIGHTS}")
-    return CustomMechanism(attend, name, given, made_with or {})
+    return CustomMechanism(attend, name, options, made_with or {})
 
 
-def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
-    """A callable of one's own, called with this width, these heads, this scale.
+def with_call_options(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
+    """Return a user's callable with this width, heads and scale.
 
     >>> attend = wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine")
-    >>> called_with(attend, {"scale": "sqrt"}).spelled
+    >>> with_call_options(attend, {"scale": "sqrt"}).spelled
     'mine:scale=sqrt'
     """
     if not isinstance(mechanism, CustomMechanism):
@@ -392,10 +395,10 @@ def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechan
     return CustomMechanism(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
 
 
-def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
-    """The mechanism, if it can be called with the sizes that were asked for, or a UsageError with why not."""
+def require_sizes(mechanism: Mechanism, requested: Mapping[str, object]) -> Mechanism:
+    """Return the mechanism if it can be called with the requested sizes, or raise a UsageError."""
     assert isinstance(mechanism, CustomMechanism)
-    sizes = " and ".join(f"{name} {asked[name]}" for name in ("width", "heads") if name in asked)
+    sizes = " and ".join(f"{name} {requested[name]}" for name in ("width", "heads") if name in requested)
     try:
         mechanism.usual(*observed.tokens(mechanism._sizes))
     except Exception as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from separatrix.core.contexts import set_within
 from separatrix.core.parameters import UsageError
 from separatrix.core.tensors import torch
 from separatrix.mechanisms.how_called import HowCalled, is_lazy
@@ -20,14 +21,9 @@ SEED = 0
 _default_seed: ContextVar[int] = ContextVar("seed of weights", default=SEED)
 
 
-@contextmanager
-def seed_unless_given(seed: int) -> Iterator[None]:
+def seed_unless_given(seed: int) -> AbstractContextManager[None]:
     """Use this seed within the block for mechanisms without one; each layer of a model has another."""
-    before = _default_seed.set(seed)
-    try:
-        yield
-    finally:
-        _default_seed.reset(before)
+    return set_within(_default_seed, seed)
 
 
 def usual_seed() -> int:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+PATH_RANK = 32
+"""The inner width of PaTH's directions."""
+
 
 @dataclass(frozen=True)
 class TokenSizes:
@@ -110,28 +113,13 @@ def describe_value(value: Any) -> str:
     return type(value).__name__
 
 
-def _per_head(sizes: TokenSizes) -> Shape:
-    return sizes.batch, sizes.heads, sizes.tokens, 1
+def _per_token(channels: Callable[[TokenSizes], int]) -> Callable[[TokenSizes], Shape]:
+    """Return the shape of an extra with this number of channels for each token of a head."""
+    return lambda sizes: (sizes.batch, sizes.heads, sizes.tokens, channels(sizes))
 
 
-def _per_channel(sizes: TokenSizes) -> Shape:
-    return sizes.batch, sizes.heads, sizes.tokens, sizes.width
-
-
-def _per_feature(sizes: TokenSizes) -> Shape:
-    return sizes.batch, sizes.heads, sizes.tokens, sizes.features
-
-
-def _per_rank(sizes: TokenSizes) -> Shape:
-    return sizes.batch, sizes.heads, sizes.tokens, sizes.rank
-
-
-def _one_per_head(sizes: TokenSizes) -> Shape:
-    return (sizes.heads,)
-
-
-def _one_per_channel(sizes: TokenSizes) -> Shape:
-    return sizes.heads, sizes.width
+_per_head, _per_channel = _per_token(lambda sizes: 1), _per_token(lambda sizes: sizes.width)
+_per_rank = _per_token(lambda sizes: sizes.rank)
 
 
 def _uniform(low: float, high: float) -> Callable[[Shape, torch.Generator], Tensor]:
@@ -235,21 +223,24 @@ DIRECTIONS = Extra(
     compute_default=lambda mechanism, q, k, v: k,
     sample=_normal,
     domain=FINITE,
-    make_module=_module("LowRankDirections"),
+    make_module=_module("LowRank", rank=PATH_RANK),
 )
-"""The direction along which a token changes earlier keys, in PaTH; of any length, since it is scaled to 1."""
+"""The direction along which a token changes earlier keys, in PaTH; of any length, since it is scaled to 1.
+
+It is learned as `W2 W1 x` (arXiv 2505.16381), without the short convolution and SiLU of the paper.
+"""
 
 FURTHER_KEYS = replace(
     DIRECTIONS,
     name="further_keys",
-    shape=lambda sizes: (*_per_head(sizes)[:-1], (sizes.rank - 1) * sizes.width),
+    shape=_per_token(lambda sizes: (sizes.rank - 1) * sizes.width),
     compute_default=lambda mechanism, q, k, v: mechanism.default_further_keys(k),
     make_module=_module("PerHead", channels=lambda sizes: (sizes.rank - 1) * sizes.width),
 )
 FURTHER_VALUES = replace(
     DIRECTIONS,
     name="further_values",
-    shape=lambda sizes: (*_per_head(sizes)[:-1], (sizes.rank - 1) * sizes.features),
+    shape=_per_token(lambda sizes: (sizes.rank - 1) * sizes.features),
     compute_default=lambda mechanism, q, k, v: mechanism.default_further_values(v),
     make_module=_module("PerHead", channels=lambda sizes: (sizes.rank - 1) * sizes.features),
 )
@@ -264,7 +255,7 @@ SECOND_KEYS = replace(
 SECOND_VALUES = replace(
     DIRECTIONS,
     name="second_values",
-    shape=_per_feature,
+    shape=_per_token(lambda sizes: sizes.features),
     compute_default=lambda mechanism, q, k, v: torch.ones_like(v),
     make_module=_module("PerHead", channels=lambda sizes: sizes.features, offset=1.0),
 )
@@ -273,7 +264,7 @@ SECOND_VALUES = replace(
 DECAY = Extra(
     name="decay",
     per_token=False,
-    shape=_one_per_head,
+    shape=lambda sizes: (sizes.heads,),
     compute_default=lambda mechanism, q, k, v: mechanism.default_decays(k),
     sample=_uniform(0.5, 1.0),
     domain=UNIT_INTERVAL,
@@ -284,15 +275,20 @@ DECAY = Extra(
 REMOVAL = Extra(
     name="removal",
     per_token=False,
-    shape=_one_per_channel,
+    shape=lambda sizes: (sizes.heads, sizes.width),
     compute_default=lambda mechanism, q, k, v: k.new_ones(k.shape[1], k.shape[-1]),
     sample=_uniform(0.25, 2.0),
     domain=FINITE,
     make_module=_module("RemovalScales"),
 )
 """The factor of a key before it removes, in RWKV-7."""
-REPLACEMENT = replace(REMOVAL, name="replacement", compute_default=None, make_module=_module("ReplacementShares"))
-"""The share of the rate that goes into the key that is written, in RWKV-7."""
+REPLACEMENT = replace(
+    REMOVAL,
+    name="replacement",
+    compute_default=None,
+    make_module=_module("Constant", initial=lambda sizes: torch.full((sizes.heads, sizes.width), 1.02)),
+)
+"""The share of the rate that goes into the key that is written, in RWKV-7: its α, which starts at 1.02."""
 RIDGES = replace(
     REMOVAL, name="ridges", parameter="ridge", compute_default=None, domain=POSITIVE, make_module=_module("Ridges")
 )
@@ -305,10 +301,11 @@ QUERY_MAP = Extra(
     compute_default=lambda mechanism, q, k, v: torch.eye(k.shape[-1]).to(k).expand(k.shape[1], -1, -1),
     sample=lambda shape, generator: _normal(shape, generator) / shape[-1] ** 0.5,
     domain=FINITE,
-    make_module=_module("IdentityMaps"),
+    make_module=_module("Constant", initial=lambda sizes: torch.eye(sizes.width).repeat(sizes.heads, 1, 1)),
 )
 KEY_MAP = replace(QUERY_MAP, name="W_k")
-"""Maps of queries and keys before their features are computed, one per head."""
+"""Maps of queries and keys before their features are computed, one per head; they start at the identity, as in
+Hedgehog (arXiv 2402.04347, without its bias)."""
 
 KEY_PROJECTION = Extra(
     name="E",

@@ -1,4 +1,4 @@
-"""A callable of one's own made to fit tokens of any size, as constructions have them.
+"""A user's callable made to fit tokens of any size, as constructions have them.
 
 Constructions have one head, queries and keys of 1 to 102 coordinates and as many values as the reader looks
 at. What a module takes was settled when it was made. Queries and keys are padded with zeros to its width, the
@@ -10,7 +10,7 @@ single tokens, and undone: what is read is attention.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from separatrix.core.parameters import UsageError
@@ -27,8 +27,8 @@ MIXED = (
 )
 WIDER = (16, 32, 64, 128, 256)
 """Widths that are tried where tokens are wider than the width that was found."""
-MOST_MAGNIFIED = 1e6
-"""A map of values that magnifies rounding more than this when it is undone is not."""
+MAX_ERROR_FACTOR = 1e6
+"""A map of values is not undone if that magnifies rounding errors more than this."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class ValueMap:
 
     shift: Tensor
     inverse: Tensor
-    magnified: float
-    """How many times undoing it magnifies rounding."""
+    error_factor: float
+    """The factor by which undoing it magnifies rounding errors."""
 
-    def undone(self, out: Tensor) -> Tensor:
-        """What attention gave before the map."""
+    def undo(self, out: Tensor) -> Tensor:
+        """Return the output of attention before the map."""
         return (out - self.shift.to(out.dtype)) @ self.inverse.to(out.dtype)
 
 
@@ -53,30 +53,25 @@ class Fitted:
         self._wider: dict[int, int | None] = {}
         self.sizes = observed.Sizes(mechanism.fixed_width, mechanism.fixed_features, mechanism.fixed_heads)
         with torch.no_grad():
-            self.values, self.mixes = measured_map(mechanism, self.sizes)
-
-    @property
-    def magnified(self) -> float:
-        """How many times undoing the map of values magnifies rounding."""
-        return 1.0 if self.values is None else self.values.magnified
+            self.values, self.mixes = measure_value_map(mechanism, self.sizes)
 
     @property
     def notes(self) -> list[str]:
-        """How it is called where sizes differ from its own, a sentence each."""
+        """Sentences on how it is called with sizes other than its own."""
         width, features, heads = self.sizes.width, self.sizes.features, self.sizes.heads
-        found = []
+        notes = []
         if width is not None:
-            found.append(f"It takes width {width}: shorter queries and keys are padded with zeros.")
+            notes.append(f"It takes width {width}: shorter queries and keys are padded with zeros.")
         if features is not None and not self.mixes:
-            found.append(f"Values are given to it {features} features at a time.")
+            notes.append(f"Values are given to it {features} features at a time.")
         if heads is not None and heads > 1:
-            found.append(f"It takes {heads} heads: all are given the same tokens, and the first is read.")
+            notes.append(f"It takes {heads} heads: all are given the same tokens, and the first is read.")
         if self.values is not None:
-            found.append("It maps values linearly; the map was measured on single tokens and is undone.")
-        return found
+            notes.append("It maps values linearly; the map was measured on single tokens and is undone.")
+        return notes
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
-        """Attention, as a mechanism that takes any size would give it."""
+        """Attend as a mechanism for tokens of any size."""
         heads = self.sizes.heads
         if self.mixes:
             raise UsageError(f"{self.mechanism.name} mixes values: {MIXED}")
@@ -88,37 +83,33 @@ class Fitted:
         return self._in_parts(q, k, v, counts, causal)[:, :1]
 
     def _width(self, least: int) -> int | None:
-        """The width to pad queries and keys to, the first it takes that is not less; None if any will do."""
+        """Return the width to pad queries and keys to, the least that it takes; None if it takes any."""
         own = self.sizes.width
         if own is None or least <= own:
             return own
         if least not in self._wider:
-            tried = (each for each in WIDER if least <= each)
-            sizes = (observed.Sizes(each, self.sizes.features, self.sizes.heads) for each in tried)
-            taken = (size.width for size in sizes if observed.attends(self.mechanism.usual, size))
+            sizes = (replace(self.sizes, width=width) for width in WIDER if least <= width)
+            widths = (size.width for size in sizes if observed.attends(self.mechanism.usual, size))
             with torch.no_grad():
-                self._wider[least] = next(taken, None)
+                self._wider[least] = next(widths, None)
         if self._wider[least] is None:
             raise UsageError(f"{self.mechanism.name} takes width {own}, and queries and keys have {least} here")
         return self._wider[least]
 
     def _in_parts(self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, causal: bool) -> Tensor:
-        most, features = self.sizes.features, v.shape[-1]
-        if most is None:
-            return self._undone(self.mechanism(q, k, v, counts, causal))
-        parts = torch.split(v, most, dim=-1)
-        padded = (functional.pad(part, (0, most - part.shape[-1])) for part in parts)
-        found = [self._undone(self.mechanism(q, k, part, counts, causal)) for part in padded]
-        return torch.cat(found, dim=-1)[..., :features]
-
-    def _undone(self, out: Tensor) -> Tensor:
-        return out if self.values is None else self.values.undone(out)
+        size, parts = self.sizes.features, [v]
+        if size is not None:
+            parts = [functional.pad(part, (0, size - part.shape[-1])) for part in torch.split(v, size, dim=-1)]
+        outputs = [self.mechanism(q, k, part, counts, causal) for part in parts]
+        if self.values is not None:
+            outputs = [self.values.undo(out) for out in outputs]
+        return outputs[0] if size is None else torch.cat(outputs, dim=-1)[..., : v.shape[-1]]
 
 
-def measured_map(mechanism: CustomMechanism, sizes: observed.Sizes) -> tuple[ValueMap | None, bool]:
-    """The map of values, None where there is none; and whether they are mixed in another way."""
+def measure_value_map(mechanism: CustomMechanism, sizes: observed.Sizes) -> tuple[ValueMap | None, bool]:
+    """Return the map of values, None if there is none, and whether they are mixed in another way."""
     attend = mechanism.usual
-    if sizes.features is None or observed.minds_no_features(attend, sizes):
+    if sizes.features is None or observed.has_no_feature_order(attend, sizes):
         return None, False
     q, k, v = (x[:1, :, :1] for x in observed.tokens(sizes, 1))
     features = sizes.features
@@ -127,14 +118,14 @@ def measured_map(mechanism: CustomMechanism, sizes: observed.Sizes) -> tuple[Val
         units = torch.eye(features, dtype=v.dtype)[:, None, None].expand(-1, v.shape[1], -1, -1)
         matrix = attend(q.expand(features, -1, -1, -1), k.expand(features, -1, -1, -1), units)
         matrix = matrix[:, 0, 0] - shift[0, 0]
-        magnified = torch.linalg.cond(matrix).item()
-        if not magnified < MOST_MAGNIFIED:
+        error_factor = torch.linalg.cond(matrix).item()
+        if not error_factor < MAX_ERROR_FACTOR:
             return None, True
-        found = ValueMap(shift, torch.linalg.inv(matrix), magnified)
-        undone = observed.minds_no_features(lambda *x: found.undone(attend(*x)[:, :1]), sizes, observed.LOOSE)
+        value_map = ValueMap(shift, torch.linalg.inv(matrix), error_factor)
+        is_undone = observed.has_no_feature_order(lambda *x: value_map.undo(attend(*x)[:, :1]), sizes, observed.LOOSE)
         q, k, v = observed.tokens(sizes)
-        ones = found.undone(attend(q, k, torch.ones_like(v))[:, :1])
-        undone = undone and observed.alike(ones, torch.ones_like(ones), observed.LOOSE)
-    except Exception:  # whatever a stranger raises: it is not undone
+        ones = value_map.undo(attend(q, k, torch.ones_like(v))[:, :1])
+        is_undone = is_undone and observed.is_close(ones, torch.ones_like(ones), observed.LOOSE)
+    except Exception:  # a user's mechanism may raise anything; then nothing is undone
         return None, True
-    return (found, False) if undone else (None, True)
+    return (value_map, False) if is_undone else (None, True)

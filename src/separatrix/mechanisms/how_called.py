@@ -45,16 +45,16 @@ class HowCalled(Parameters):
     )
 
     def factor(self, width: int) -> float:
-        """What queries of this width are multiplied with."""
+        """Return the factor of queries of this width."""
         if self.scale is None:
             return 1.0
         return WIDTH_FACTORS[self.scale](width) if isinstance(self.scale, str) else float(self.scale)
 
 
-def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) -> str:
-    """What a callable was called with, in words.
+def describe_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) -> str:
+    """Describe the arguments of a call.
 
-    >>> described_call(torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 3), {})
+    >>> describe_call(torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 3), {})
     'called with q (1, 1, 4, 2), k (1, 1, 4, 2), v (1, 1, 4, 3), float32'
     """
     shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in (("q", q), ("k", k), ("v", v)))
@@ -64,29 +64,29 @@ def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) 
 
 
 def require_result(out: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Refuse what is no tensor of this shape and dtype, with what would make it one where that is clear."""
+    """Raise WrongResult unless the result is a tensor of this shape and dtype; with the remedy if it is clear."""
     if not isinstance(out, torch.Tensor):
         name = type(out).__name__
-        what = "nothing" if out is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
-        raise WrongResult(f"returned {what} where a tensor of shape {shape} was due")
+        kind = "nothing" if out is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+        raise WrongResult(f"returned {kind} where a tensor of shape {shape} was due")
     if out.shape != shape:
         turned = out.ndim == 4 and out.transpose(1, 2).shape == shape
         hint = "; heads come before tokens, as in q" if turned else ""
         raise WrongResult(f"returned {tuple(out.shape)} where a tensor of shape {shape} was due{hint}")
     if out.dtype is not dtype:
-        found, due = (str(each).removeprefix("torch.") for each in (out.dtype, dtype))
-        raise WrongResult(f"returned {found} where {due} was due, as q, k and v are; use .to(q.dtype)")
+        actual, expected = (str(kind).removeprefix("torch.") for kind in (out.dtype, dtype))
+        raise WrongResult(f"returned {actual} where {expected} was due, as q, k and v are; use .to(q.dtype)")
 
 
 def is_lazy(attend: Any) -> bool:
-    """Whether it is a module with weights that its first call makes."""
+    """Return whether it is a module with weights that its first call makes."""
     if not isinstance(attend, torch.nn.Module):
         return False
     return any(map(torch.nn.parameter.is_lazy, (*attend.parameters(), *attend.buffers())))
 
 
-def ready(attend: Any, name: str, how: HowCalled) -> Any:
-    """What can be called with q, k and v: torch's own module adapted, lazy weights made for a width."""
+def prepare_callable(attend: Any, name: str, how: HowCalled) -> Any:
+    """Return a callable of q, k and v: torch's own module adapted, lazy weights made for a width."""
     if not isinstance(attend, torch.nn.Module):
         return attend
     if isinstance(attend, torch.nn.MultiheadAttention):
@@ -95,18 +95,20 @@ def ready(attend: Any, name: str, how: HowCalled) -> Any:
         return Multihead(attend)
     if not is_lazy(attend):
         return attend
-    why: Exception | None = None
+    first_error: Exception | None = None
     for width in observed.LAZY if how.width is None else (how.width,):
         for flat in (False, True):
             tokens = observed.tokens(observed.Sizes(width, width, how.heads))
-            made = deepcopy(attend)
+            copy = deepcopy(attend)
             try:
                 with torch.random.fork_rng(devices=[]), torch.no_grad():
                     torch.manual_seed(how.seed or 0)
-                    made(*((x.flatten(0, 1) if flat else x).float() for x in tokens))
-                return made
+                    copy(*((x.flatten(0, 1) if flat else x).float() for x in tokens))
+                return copy
             except Exception as error:
-                annotate_user_error(error, name, described_call(*tokens, {}), tokens[1].shape[-2])
-                why = why or error
-    assert why is not None
-    raise UsageError(f"{name} has weights that its first call makes, and that call failed: it {describe_failure(why)}")
+                annotate_user_error(error, name, describe_call(*tokens, {}), tokens[1].shape[-2])
+                first_error = first_error or error
+    assert first_error is not None
+    raise UsageError(
+        f"{name} has weights that its first call makes, and that call failed: it {describe_failure(first_error)}"
+    )

@@ -17,8 +17,6 @@ from separatrix.mechanisms.extras import TokenSizes
 
 GLA_RANK = 16
 """The inner width of GLA's gates."""
-PATH_RANK = 32
-"""The inner width of PaTH's directions."""
 GLA_TEMPERATURE = 16
 """GLA's gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
 MIN_RIDGE = 0.25
@@ -72,16 +70,6 @@ class LowRankGates(LowRank):
     def forward(self, x: Tensor) -> Tensor:
         """Return logs of gates per token and channel."""
         return functional.logsigmoid(super().forward(x)) / GLA_TEMPERATURE
-
-
-class LowRankDirections(LowRank):
-    """`w = W2 W1 x`, W1 to 32 numbers: PaTH, arXiv 2505.16381, without its short convolution and SiLU.
-
-    Weights start as those of `nn.Linear` do; flash-linear-attention uses N(0, 0.02²) in the whole model.
-    """
-
-    def __init__(self, sizes: TokenSizes) -> None:
-        super().__init__(sizes, PATH_RANK)
 
 
 class LowRankStepGates(LowRank):
@@ -209,13 +197,6 @@ class RemovalScales(Constant):
         super().__init__(sizes, (0.71 - 0.1 * (slope - 0.5)).reshape(sizes.heads, sizes.width))
 
 
-class ReplacementShares(Constant):
-    """One number per channel that starts at 1.02: the α of RWKV-7, arXiv 2503.14456."""
-
-    def __init__(self, sizes: TokenSizes) -> None:
-        super().__init__(sizes, torch.full((sizes.heads, sizes.width), 1.02))
-
-
 class Ridges(Constant):
     """`Λ = 1/4 + softplus(p)`, which starts at 1: MesaNet, arXiv 2506.05233."""
 
@@ -227,13 +208,6 @@ class Ridges(Constant):
     def forward(self, x: Tensor) -> Tensor:
         """Return the diagonal of Λ for each head, whatever the tokens."""
         return MIN_RIDGE + functional.softplus(self.weight)
-
-
-class IdentityMaps(Constant):
-    """One matrix per head that starts at the identity: Hedgehog, arXiv 2402.04347, without its bias."""
-
-    def __init__(self, sizes: TokenSizes) -> None:
-        super().__init__(sizes, torch.eye(sizes.width).repeat(sizes.heads, 1, 1))
 
 
 class Projection(Constant):

@@ -16,7 +16,7 @@ from separatrix.core.errors import one_line, user_source_line
 from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 from separatrix.core.registry import by_name, find_classes, modules
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms.custom import CustomMechanism, called_with, tried, wrap
+from separatrix.mechanisms.custom import CustomMechanism, require_sizes, with_call_options, wrap
 from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
 from separatrix.mechanisms.own_modules import OWN, Ambiguous, folder_of, module_of, spelled_path
@@ -170,7 +170,7 @@ def _build(source: Any, name: str, words: Mapping[str, str]) -> Mechanism:
     if is_factory:
         instance, options = draw(lambda: _instantiate(source, name, values, parameters), name, options)
         if isinstance(instance, Mechanism):
-            return called_with(instance, options) if options else instance
+            return with_call_options(instance, options) if options else instance
         return CustomMechanism(instance, name, options, arguments)
     attend = update_wrapper(partial(source, **values), source) if values else source
     return wrap(attend, name, options, arguments)
@@ -220,13 +220,13 @@ def _describe_error(error: BaseException) -> str:
 def _load_with_options(source: Any, options: dict[str, Any]) -> Mechanism:
     """Return a user's mechanism with these options of its call; a class may take them as arguments."""
     if not isinstance(source, str | Mechanism):
-        return tried(wrap(source, how=options), options)
+        return require_sizes(wrap(source, how=options), options)
     module, _, suffix = source.partition(":") if isinstance(source, str) else ("", "", "")
     if not suffix or module in MECHANISMS or module in _plugin_names():
-        return tried(called_with(mechanism_from(source), options), options)
+        return require_sizes(with_call_options(mechanism_from(source), options), options)
     # As words, so that `_build` decides which of them are arguments of a class.
     words = ",".join(f"{name}={value}" for name, value in options.items())
-    return tried(mechanism_from(f"{source}{',' if ':' in suffix else ':'}{words}"), options)
+    return require_sizes(mechanism_from(f"{source}{',' if ':' in suffix else ':'}{words}"), options)
 
 
 def mechanisms_from(source: Any) -> list[Mechanism]:

@@ -236,13 +236,13 @@ def _width_law(mechanism: CustomMechanism) -> str | None:
         for wider in (_zeros_after, _zeros_after_halves):
             try:
                 reference = view(q, k)
-                if view is not views[0] and observed.alike(view(2 * q, k), reference):
+                if view is not views[0] and observed.is_close(view(2 * q, k), reference):
                     continue  # the ratios of weights do not depend on any scale, and so do not show it
                 wide_q, wide_k = wider(q), wider(k)
                 laws = {CONSTANT: 1.0}
                 laws |= {law: of(WIDTHS[1]) / of(WIDTHS[0]) for law, of in WIDTH_FACTORS.items()}
                 for law, growth in laws.items():
-                    if observed.alike(view(growth * wide_q, wide_k), reference):
+                    if observed.is_close(view(growth * wide_q, wide_k), reference):
                         return law
             except Exception:
                 continue
@@ -269,7 +269,7 @@ def _ignores_scale(mechanism: CustomMechanism) -> bool:
     """Return whether queries of another length give the same result, as if they are scaled to length 1."""
     q, k, v = observed.tokens(mechanism.attend_any_size.sizes)
     try:
-        return observed.alike(_attend_usual(mechanism, 2 * q, k, v), _attend_usual(mechanism, q, k, v))
+        return observed.is_close(_attend_usual(mechanism, 2 * q, k, v), _attend_usual(mechanism, q, k, v))
     except Exception:
         return False
 

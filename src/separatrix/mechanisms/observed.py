@@ -1,7 +1,7 @@
-"""What a callable does, seen on a few seeded tokens: the sizes it takes, whether it looks ahead.
+"""Properties of a callable measured on a few seeded tokens: the sizes it takes, whether it looks ahead.
 
-A callable has no class in which to say such things. What it says by attributes is taken; what it does not
-say is looked at here, so that the contract asks it for nothing it never promised.
+A callable has no class that declares them. Declared attributes are used; the others are measured here, so that
+the contract requires nothing that was never promised.
 """
 
 from __future__ import annotations
@@ -52,45 +52,45 @@ Check = Callable[[Attend, Sizes, int, float], bool]
 
 
 def tokens(sizes: Sizes, length: int = LENGTH, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """Seeded positive tokens in float64."""
-    drawn = torch.Generator().manual_seed(seed)
+    """Return seeded positive tokens in float64."""
+    generator = torch.Generator().manual_seed(seed)
     heads, width, features = sizes.heads or HEADS, sizes.width or WIDTH, sizes.features or FEATURES
 
     def draw(last: int) -> Tensor:
-        return torch.rand(2, heads, length, last, generator=drawn, dtype=torch.float64) + 0.1
+        return torch.rand(2, heads, length, last, generator=generator, dtype=torch.float64) + 0.1
 
     return draw(width), draw(width), draw(features)
 
 
-def sizes_taken(attend: Attend, module: Any, said: Sizes) -> Sizes | None:
-    """The first sizes that a callable takes, those it says before others; None where it takes none."""
-    return next((sizes for sizes in _sizes(module, said) if attends(attend, sizes)), None)
+def find_sizes(attend: Attend, module: Any, declared: Sizes) -> Sizes | None:
+    """Return the first sizes that a callable takes, declared ones before others; None if it takes none."""
+    return next((sizes for sizes in _sizes(module, declared) if attends(attend, sizes)), None)
 
 
-def _sizes(module: Any, said: Sizes) -> Iterator[Sizes]:
-    yield said
-    if said.width is not None and said.features is None:
-        yield Sizes(said.width, said.width, said.heads)
+def _sizes(module: Any, declared: Sizes) -> Iterator[Sizes]:
+    yield declared
+    if declared.width is not None and declared.features is None:
+        yield Sizes(declared.width, declared.width, declared.heads)
     own, named = _own_sizes(module)
-    heads = [None, *named, *(each for each in own if each <= MOST_HEADS), 1]
-    tried = (
+    heads = [None, *named, *(size for size in own if size <= MOST_HEADS), 1]
+    candidates = (
         Sizes(width, features, head)
-        for head in (dict.fromkeys(heads) if said.heads is None else [said.heads])
-        for width in ([None, *_widths(own, head)] if said.width is None else [said.width])
-        for features in ((said.features,) if said.features is not None else (None, width))
+        for head in (dict.fromkeys(heads) if declared.heads is None else [declared.heads])
+        for width in ([None, *_widths(own, head)] if declared.width is None else [declared.width])
+        for features in ((declared.features,) if declared.features is not None else (None, width))
     )
-    for _, sizes in zip(range(MOST_TRIED), tried, strict=False):
+    for _, sizes in zip(range(MOST_TRIED), candidates, strict=False):
         yield sizes
 
 
 def _widths(own: list[int], heads: int | None) -> list[int]:
-    """Widths of a head: a share of what a module has for all of them, its own sizes, the usual ones."""
+    """Return widths of a head: a share of a size for all heads, a module's own sizes, the usual ones."""
     shares = [size // heads for size in own if heads is not None and size % heads == 0]
     return list(dict.fromkeys((*shares, *own, *USUAL)))
 
 
 def _own_sizes(module: Any) -> tuple[list[int], list[int]]:
-    """The sizes in the shapes of a module's weights, and the numbers of heads that it names."""
+    """Return the sizes in the shapes of a module's weights, and the numbers of heads that it names."""
     if not isinstance(module, torch.nn.Module):
         return [], []
     shapes = {size for parameter in module.parameters() for size in parameter.shape if 1 < size <= 4096}
@@ -139,7 +139,7 @@ def refuses(attend: Attend, sizes: Sizes) -> bool:
 
 
 @or_if_it_fails(False)
-def only_looks_back(attend: Attend, sizes: Sizes) -> bool:
+def is_causal(attend: Attend, sizes: Sizes) -> bool:
     """Return whether no output changed when later tokens did."""
     inputs = tokens(sizes)
     before = attend(*inputs)
@@ -147,7 +147,7 @@ def only_looks_back(attend: Attend, sizes: Sizes) -> bool:
         changed_inputs = [x.clone() for x in inputs]
         for x in changed_inputs:
             x[..., place:, :] += 1
-        if not alike(attend(*changed_inputs)[..., :place, :], before[..., :place, :]):
+        if not is_close(attend(*changed_inputs)[..., :place, :], before[..., :place, :]):
             return False
     return True
 
@@ -158,7 +158,7 @@ def is_linear_in_values(attend: Attend, sizes: Sizes) -> bool:
     q, k, first = tokens(sizes)
     second = tokens(sizes, seed=2)[2]
     out = attend(q, k, 3 * first - 2 * second)
-    return alike(out, 3 * attend(q, k, first) - 2 * attend(q, k, second))
+    return is_close(out, 3 * attend(q, k, first) - 2 * attend(q, k, second))
 
 
 def _one_element(sizes: Sizes, length: int, seed: int = 1) -> tuple[Tensor, ...]:
@@ -171,35 +171,35 @@ def _shuffled(length: int) -> Tensor:
 
 
 @or_if_it_fails(False)
-def minds_no_order(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+def has_no_order(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
     """Return whether permuted tokens gave the permuted output, and a query alone its output among others."""
     q, k, v = _one_element(sizes, length)
     order, place = _shuffled(length), slice(length // 3, length // 3 + 1)
     expected = attend(q, k, v)
     out = attend(*(x[..., order, :] for x in (q, k, v)))
     alone = attend(q[..., place, :], k, v)
-    return alike(out, expected[..., order, :], roundings) and alike(alone, expected[..., place, :], roundings)
+    return is_close(out, expected[..., order, :], roundings) and is_close(alone, expected[..., place, :], roundings)
 
 
 @or_if_it_fails(False)
-def minds_no_order_before(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+def has_no_past_order(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
     """Return whether the last output stayed as the tokens were reordered, some of them with equal keys."""
     q, k, v = _one_element(sizes, length)
     q, k = q[..., :1, :].expand_as(q), k[..., torch.arange(length) % min(KINDS, -(-length // 2)), :]
     expected = attend(q, k, v)[..., -1, :]
     orders = _shuffled(length), torch.arange(length).flip(0)
     outputs = (attend(q, k[..., order, :], v[..., order, :])[..., -1, :] for order in orders)
-    return all(alike(out, expected, roundings) for out in outputs)
+    return all(is_close(out, expected, roundings) for out in outputs)
 
 
 @or_if_it_fails(False)
-def last_alone(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+def gives_last_alone(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
     """Return whether the last query gave alone its output after others, some keys being equal."""
     return _is_last_alike(attend, sizes, length, roundings, lambda x: x)
 
 
 @or_if_it_fails(False)
-def last_reversed(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+def gives_last_reversed(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
     """Return whether the last query gave alone, on the tokens in reverse order, its output after others.
 
     So it is if a query without others is at the first position, and distances count to both sides.
@@ -215,7 +215,7 @@ def _is_last_alike(
         if has_equal_keys:
             q, k = q[..., -1:, :].expand_as(q), k[..., torch.arange(length) % KINDS, :]
         expected = attend(q, k, v)[..., -1:, :]
-        if not alike(attend(q[..., -1:, :], reorder(k), reorder(v)), expected, roundings):
+        if not is_close(attend(q[..., -1:, :], reorder(k), reorder(v)), expected, roundings):
             return False
     return True
 
@@ -231,9 +231,9 @@ def holds_scores(attend: Attend, sizes: Sizes) -> bool:
     class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             nonlocal largest
-            made = function(*args, **(kwargs or {}))
-            largest = max(largest, *(x.numel() for x in tree_iter(made) if isinstance(x, torch.Tensor)), 0)
-            return made
+            result = function(*args, **(kwargs or {}))
+            largest = max(largest, *(x.numel() for x in tree_iter(result) if isinstance(x, torch.Tensor)), 0)
+            return result
 
     width = sizes.width or WIDTH
     length = max(LONG, 4 * width, 4 * (sizes.features or 0))
@@ -244,27 +244,27 @@ def holds_scores(attend: Attend, sizes: Sizes) -> bool:
 
 
 @or_if_it_fails(False)
-def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
+def has_no_coordinate_order(attend: Attend, sizes: Sizes, length: int, roundings: float) -> bool:
     """Return whether reordering the coordinates of queries and keys alike changed nothing."""
     q, k, v = _one_element(sizes, length)
     order = _shuffled(q.shape[-1])
-    return alike(attend(q[..., order], k[..., order], v), attend(q, k, v), roundings)
+    return is_close(attend(q[..., order], k[..., order], v), attend(q, k, v), roundings)
 
 
 @or_if_it_fails(False)
-def minds_no_features(attend: Attend, sizes: Sizes, roundings: float = ROUNDINGS) -> bool:
+def has_no_feature_order(attend: Attend, sizes: Sizes, roundings: float = ROUNDINGS) -> bool:
     """Return whether reordering the features of values reordered the output, each from its own alone."""
     q, k, v = tokens(sizes)
     order = _shuffled(v.shape[-1])
     expected = attend(q, k, v)
     alone = torch.zeros_like(v)
     alone[..., 0] = v[..., 0]
-    is_reordered = alike(attend(q, k, v[..., order]), expected[..., order], roundings)
-    return is_reordered and alike(attend(q, k, alone)[..., 0], expected[..., 0], roundings)
+    is_reordered = is_close(attend(q, k, v[..., order]), expected[..., order], roundings)
+    return is_reordered and is_close(attend(q, k, alone)[..., 0], expected[..., 0], roundings)
 
 
-def alike(found: Tensor, expected: Tensor, roundings: float = ROUNDINGS) -> bool:
-    """Whether two results are the same within rounding."""
+def is_close(actual: Tensor, expected: Tensor, roundings: float = ROUNDINGS) -> bool:
+    """Return whether two results are the same within rounding."""
     size = max(1.0, expected.abs().max().item())
     allowed = roundings * torch.finfo(expected.dtype).eps * size
-    return found.shape == expected.shape and bool(((found - expected).abs() <= allowed).all())
+    return actual.shape == expected.shape and bool(((actual - expected).abs() <= allowed).all())

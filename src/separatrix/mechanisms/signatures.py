@@ -1,4 +1,4 @@
-"""What a callable takes by name, read from its signature, and what it says of itself by attributes."""
+"""The keyword arguments of a callable, read from its signature, and the properties that its attributes declare."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from separatrix.mechanisms.extras import Extra
 
 SIGNATURE = "(q, k, v, counts=None, causal=False)"
 FLAGS = ("causal", "is_causal")
-"""What a callable may call its parameter for causal attention."""
+"""Names of the parameter for causal attention."""
 OPTIONS = ("counts", *FLAGS, "first", "present")
-"""What a callable is given if it takes it."""
+"""Keyword arguments that are passed to callables that take them."""
 LAYER = "A layer that makes q, k and v of one input is no mechanism: give what it calls with them"
 SAYS: dict[str, type] = {
     "causality": Causality,
@@ -30,11 +30,11 @@ SAYS: dict[str, type] = {
     "fixed_features": int,
     "fixed_heads": int,
 }
-"""What a callable may say of itself by attributes of these names and kinds; `causality` also by its name."""
+"""Properties that a callable may declare by attributes, with their types; `causality` also by its name."""
 
 
-def taken_by_name(attend: Any, name: str) -> set[str]:
-    """What a callable takes by name beside q, k and v, if it can be called with these at all."""
+def keyword_names(attend: Any, name: str) -> set[str]:
+    """Return the names of the keyword arguments of a callable; it must be callable with q, k and v."""
     if not callable(attend):
         raise UsageError(f"{name} is not callable; an attention mechanism is called as {SIGNATURE}")
     signature = signature_of(attend)
@@ -43,7 +43,7 @@ def taken_by_name(attend: Any, name: str) -> set[str]:
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     named = [parameter.name for parameter in signature.parameters.values() if parameter.kind in kinds]
     known = set(named[3:])
-    declared = {getattr(each, "name", None) for each in getattr(attend, "extras", ())}
+    declared = {getattr(extra, "name", None) for extra in getattr(attend, "extras", ())}
     try:
         signature.bind(None, None, None, **dict.fromkeys(known & {*OPTIONS, *declared}))
     except TypeError as error:
@@ -53,7 +53,7 @@ def taken_by_name(attend: Any, name: str) -> set[str]:
 
 
 def signature_of(attend: Any) -> inspect.Signature | None:
-    """The signature of a callable; of a function of torch's in C, the one that its documentation gives."""
+    """Return the signature of a callable; for functions of torch in C, the one in their documentation."""
     try:
         return inspect.signature(attend.forward if isinstance(attend, torch.nn.Module) else attend)
     except (TypeError, ValueError):
@@ -74,7 +74,7 @@ def signature_of(attend: Any) -> inspect.Signature | None:
 
 
 def declared_extras(attend: Any, name: str, known: set[str]) -> tuple[Extra, ...]:
-    """The extras that a callable declares, all of which it must take."""
+    """Return the extras that a callable declares, all of which it must take."""
     extras = tuple(getattr(attend, "extras", ()))
     for extra in extras:
         if not isinstance(extra, Extra) or extra.name not in known:
@@ -82,21 +82,21 @@ def declared_extras(attend: Any, name: str, known: set[str]) -> tuple[Extra, ...
     return extras
 
 
-def said_by(attend: Any, name: str) -> dict[str, Any]:
-    """What a callable says by attributes, each checked."""
-    found: dict[str, Any] = {}
+def read_declarations(attend: Any, name: str) -> dict[str, Any]:
+    """Return the properties that a callable declares by attributes, each checked."""
+    declared: dict[str, Any] = {}
     for attribute, kinds in SAYS.items():
         value = getattr(attend, attribute, None)
         if value is None or isinstance(attend, type):
             continue
         if attribute == "causality":
-            known = {each.name.lower(): each for each in Causality}
+            known = {causality.name.lower(): causality for causality in Causality}
             value = value if isinstance(value, Causality) else known.get(str(value).lower())
         small = isinstance(value, int) and kinds is int and (isinstance(value, bool) or value < 1)
         if not isinstance(value, kinds) or small:
             wanted = "either, always or never" if attribute == "causality" else kinds.__name__
             raise UsageError(f"{name}.{attribute} = {getattr(attend, attribute)!r} is not {wanted}")
-        found["said_normalised" if attribute == "normalised" else attribute] = value
-    if "fixed_width" in found:
-        found.setdefault("fixed_features", None)
-    return found
+        declared["said_normalised" if attribute == "normalised" else attribute] = value
+    if "fixed_width" in declared:
+        declared.setdefault("fixed_features", None)
+    return declared

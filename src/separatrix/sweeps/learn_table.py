@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.sweeps.code import training_code
 from separatrix.sweeps.plan_table import (
-    MAX_CELLS,
     Mistakes,
     PlanTable,
     SeedsFrom,
@@ -57,13 +56,11 @@ def _read_starts(value: Any) -> tuple[str, ...]:
 
 
 def _read_pilots(value: Any, info: ValidationInfo) -> int:
-    mistakes = Mistakes()
     if type(value) is not int or not 0 <= value <= MAX_PILOTS:
-        mistakes.add(f"pilots = {value!r} must be a whole number from 0 to {MAX_PILOTS}")
-    elif value and (info.data.get("test") or info.data.get("start", (SCRATCH,)) != (SCRATCH,)):
-        mistakes.add("runs whose rates pilots choose are tested, and begin from scratch")
-    mistakes.raise_all()
-    return int(value)
+        raise UsageError(f"pilots = {value!r} must be a whole number from 0 to {MAX_PILOTS}")
+    if value and (info.data.get("test") or info.data.get("start", (SCRATCH,)) != (SCRATCH,)):
+        raise UsageError("runs whose rates pilots choose are tested, and begin from scratch")
+    return value
 
 
 def check_device(name: str) -> str:
@@ -105,10 +102,8 @@ def _read_settings(value: Any, info: ValidationInfo) -> tuple[tuple[Task, Settin
 
 def _list_choices(schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes) -> list[dict[str, Any]]:
     """The product of the values of some parameters; empty if one of them is wrong."""
-    values = read_choices(schema, entries, mistakes, MAX_CELLS)
-    if values is None:
-        return []
-    return [dict(zip(values, choice, strict=True)) for choice in product(*values.values())]
+    values = read_choices(schema, entries, mistakes)
+    return [] if values is None else [dict(zip(values, x, strict=True)) for x in product(*values.values())]
 
 
 class LearnTable(PlanTable):
@@ -125,17 +120,12 @@ class LearnTable(PlanTable):
     rates: Annotated[tuple[Fraction, ...], PlainValidator(as_validator(_read_rates))] = ()
     start: Annotated[tuple[str, ...], PlainValidator(as_validator(_read_starts))] = (SCRATCH,)
     test: bool = False
-    pilots: Annotated[int, PlainValidator(_read_pilots)] = 0
+    pilots: Annotated[int, PlainValidator(as_validator(_read_pilots))] = 0
     device: Annotated[str, AfterValidator(as_validator(check_device))] = "cpu"
 
     threads: ClassVar[int] = TrainingRun.threads
     reference_defaults: ClassVar[dict[str, dict[str, str]]] = {}
     """Empty: a task has defaults of its own."""
-
-    @property
-    def points(self) -> tuple[tuple[Task, Setting], ...]:
-        """The tasks at their parameters, with each choice of settings."""
-        return self.setting
 
     def list_rates(self, setting: Setting) -> tuple[Fraction, ...]:
         """Return the learning rates of a point."""
@@ -149,7 +139,7 @@ class LearnTable(PlanTable):
     @property
     def count(self) -> int:
         """The number of runs."""
-        grids = [len(self.list_rates(setting)) for _, setting in self.points]
+        grids = [len(self.list_rates(setting)) for _, setting in self.setting]
         if self.has_stages:
             pilots = sum(grid * self.pilots for grid in grids if grid > 1)
             return (pilots + len(self.seeds) * len(grids)) * len(self.mechanisms)
@@ -159,20 +149,20 @@ class LearnTable(PlanTable):
     def versions(self) -> set[str]:
         """The versions of the code that makes the runs."""
         starts = {start != SCRATCH for start in self.start}
-        kinds = {type(task) for task, _ in self.points}
+        kinds = {type(task) for task, _ in self.setting}
         return {training_code(*choice) for choice in product(kinds, self.mechanisms, starts)}
 
     @property
     def summary(self) -> tuple[str, str, str]:
         """The tasks, the mechanisms and the kind of work."""
-        tasks = ", ".join(dict.fromkeys(task.name for task, _ in self.points))
+        tasks = ", ".join(dict.fromkeys(task.name for task, _ in self.setting))
         return tasks, ", ".join(mechanism.spelled for mechanism in self.mechanisms), "training"
 
     def cells(self) -> Iterator[TrainingRun]:
         """Make the runs one by one."""
         if self.has_stages:
             raise UsageError(f"pilots choose the rates of {self.name}; use {LEARN_PLAN}")
-        for (task, setting), mechanism in product(self.points, self.mechanisms):
+        for (task, setting), mechanism in product(self.setting, self.mechanisms):
             for rate, start, seed in product(self.list_rates(setting), self.start, self.seeds):
                 yield training_run(
                     *(task, mechanism, setting, rate, seed), start=start, pilot=not self.test, device=self.device

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from itertools import product
 from typing import Annotated, Any, TypeVar
 
@@ -14,8 +15,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from separatrix.core.numbers import parse_integer
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.parameters.model import format_value
-from separatrix.mechanisms import MECHANISMS, Mechanism, examples
-from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms import MECHANISMS, Mechanism, examples, mechanism_from
 from separatrix.sweeps.plan_points import count_values, read_values
 
 Kind = TypeVar("Kind")
@@ -35,6 +35,11 @@ class SeedsFrom(int):
 Seeds = range | tuple[int, ...] | SeedsFrom
 
 
+def make_mistake(message: str) -> PydanticCustomError:
+    """Return the error of pydantic for a mistake in a plan."""
+    return PydanticCustomError("mistake", "{message}", {"message": message})
+
+
 class Mistakes:
     """Mistakes in one entry of a plan, each with the keys below the entry that lead to it."""
 
@@ -43,8 +48,7 @@ class Mistakes:
 
     def add(self, message: str, *keys: str | int) -> None:
         """Add a mistake."""
-        mistake = PydanticCustomError("mistake", "{message}", {"message": message})
-        self.details.append(InitErrorDetails(type=mistake, loc=keys, input=None))
+        self.details.append(InitErrorDetails(type=make_mistake(message), loc=keys, input=None))
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
@@ -60,15 +64,15 @@ class Mistakes:
             raise ValidationError.from_exception_data("plan", self.details)
 
 
-def as_validator(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def as_validator(read: Callable[..., Any]) -> Callable[..., Any]:
     """Return `read` as a validator for pydantic, which knows ValueError but not UsageError."""
 
-    def validate(value: Any) -> Any:
-        mistakes, result = Mistakes(), None
-        with mistakes.at():
-            result = read(value)
-        mistakes.raise_all()
-        return result
+    @wraps(read)  # pydantic passes a ValidationInfo to functions with a second parameter
+    def validate(*arguments: Any) -> Any:
+        try:
+            return read(*arguments)
+        except UsageError as error:
+            raise make_mistake(str(error)) from None
 
     return validate
 
@@ -103,13 +107,13 @@ def require_few(entries: Mapping[str, Any], limit: int, noun: str) -> None:
 
 
 def read_choices(
-    schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes, limit: int
+    schema: type[Parameters], entries: Mapping[str, Any], mistakes: Mistakes
 ) -> dict[str, tuple[Any, ...]] | None:
     """Return the values of each parameter in a table; None, and the mistakes, if one of them is wrong."""
     values, before = dict[str, tuple[Any, ...]](), len(mistakes.details)
     # The product is counted before any value is made: a table of a few lines can name 10^18 points.
     with mistakes.at():
-        require_few(entries, limit, "points")
+        require_few(entries, MAX_CELLS, "points")
     for name, value in entries.items() if len(mistakes.details) == before else ():
         # First the items of a list one by one, so that each mistake among them is reported.
         for item in [*value, value] if isinstance(value, list) else [value]:

@@ -14,7 +14,7 @@ from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.store import CellResult, Checkpoint, Store, StoreError
 from separatrix.sweeps.store.files import read_checkpoints, write_checkpoint
 from separatrix.sweeps.work import WorkBatch, WorkItem, WorkPlan
-from separatrix.sweeps.worker import MAX_DEATHS, make_death_result, make_timeout_result
+from separatrix.sweeps.worker import MAX_DEATHS, make_failure
 
 POLL_SECONDS = 0.5
 """Seconds between two looks at whether to stop."""
@@ -112,7 +112,7 @@ class _Run:
         if isinstance(last := outputs[-1], Checkpoint):
             limit = self.executor.cell_timeout
             if limit is not None and last.seconds > limit:
-                self._store_results([(remaining[0], make_timeout_result(limit))])
+                self._store_timeout(remaining[0], limit)
                 remaining = remaining[1:]
             else:
                 self._store_checkpoint(remaining[0], last)
@@ -135,15 +135,18 @@ class _Run:
             name = str(result.status)
             setattr(self.progress, name, getattr(self.progress, name) + 1)
 
+    def _store_timeout(self, item: WorkItem, limit: float) -> None:
+        self._store_results([(item, make_failure(f"it took longer than {limit:g} s, the limit for a cell", limit))])
+
     def _process_loss(self, batch: WorkBatch, is_late: bool) -> None:
         """Try the items of a batch one by one after a death or a timeout, and give up on the cause."""
-        deaths = batch.deaths + (not is_late)
-        limit = self.executor.cell_timeout
+        deaths, limit = batch.deaths + (not is_late), self.executor.cell_timeout
         if len(batch.items) > 1:
             self.repeats.extend(WorkBatch((item,), deaths, batch.checkpoints) for item in batch.items)
         elif is_late and limit is not None:
-            self._store_results([(batch.items[0], make_timeout_result(limit))])
+            self._store_timeout(batch.items[0], limit)
         elif deaths < MAX_DEATHS:
             self.repeats.append(replace(batch, deaths=deaths))
         else:
-            self._store_results([(batch.items[0], make_death_result(deaths))])
+            message = f"its worker died {deaths} times; it may need more memory than there is"
+            self._store_results([(batch.items[0], make_failure(message))])

@@ -12,8 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.numbers import format_exact, parse_exact
-from separatrix.core.parameters import UsageError
-from separatrix.core.parameters.model import Parameters
+from separatrix.core.parameters import Parameters, UsageError
 from separatrix.mechanisms import Mechanism, mechanism_from
 from separatrix.sweeps.code import training_code
 from separatrix.sweeps.store import Answer, CellStatus, File

@@ -22,7 +22,6 @@ from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_points import PlanPoints, make_points, read_values
 from separatrix.sweeps.plan_table import (
     ALL,
-    MAX_CELLS,
     Mistakes,
     PlanTable,
     SeedsFrom,
@@ -44,12 +43,9 @@ def _read_confidence(value: Any) -> float:
 
 
 def _read_dtype(name: str, info: ValidationInfo) -> str:
-    mistakes = Mistakes()
-    with mistakes.at():
-        sampling = Sampling(dtype=name)
-        if "engine" in info.data:
-            ENGINES[info.data["engine"]].refuse_unused(sampling)
-    mistakes.raise_all()
+    sampling = Sampling(dtype=name)
+    if "engine" in info.data:
+        ENGINES[info.data["engine"]].refuse_unused(sampling)
     return name
 
 
@@ -65,24 +61,22 @@ def _read_points(value: Any, info: ValidationInfo) -> tuple[PlanPoints, ...]:
         if table:
             reason = "'all' takes every construction at its reference point"
             mistakes.add(f"{reason}; leave out the parameters, or name one")
-        grids = list(_reference_points())
+        examples = [(kind, {**kind.example, **changes}) for kind in CONSTRUCTIONS.values() for changes in kind.variants]
+        grids = [
+            points
+            for kind, example in examples
+            for points in make_points(kind, {name: read_values(kind.schema, name, x) for name, x in example.items()})
+        ]
     else:
         grids = [points for kind in kinds for points in _read_points_of(kind, table, mistakes)]
     mistakes.raise_all()
     return tuple(grids)
 
 
-def _reference_points() -> Iterator[PlanPoints]:
-    for kind in CONSTRUCTIONS.values():
-        for changes in kind.variants:
-            point = {**kind.example, **changes}
-            yield from make_points(kind, {name: read_values(kind.schema, name, point[name]) for name in point})
-
-
 def _read_points_of(
     kind: type[Construction], parameters: Mapping[str, Any], mistakes: Mistakes
 ) -> Iterator[PlanPoints]:
-    values = read_choices(kind.schema, parameters, mistakes, MAX_CELLS)
+    values = read_choices(kind.schema, parameters, mistakes)
     if values is None:
         return
     with mistakes.at():
@@ -102,7 +96,7 @@ class VerdictTable(PlanTable):
     delta: Annotated[Fraction, PlainValidator(as_validator(parse_delta))] = Fraction(1, 100)
     draws: Annotated[int | None, PlainValidator(as_validator(_read_draws))] = None
     confidence: Annotated[float, PlainValidator(as_validator(_read_confidence))] = 0.95
-    dtype: Annotated[str, AfterValidator(_read_dtype)] = "float64"
+    dtype: Annotated[str, AfterValidator(as_validator(_read_dtype))] = "float64"
     until_decided: bool = False
     parameters: Annotated[tuple[PlanPoints, ...], PlainValidator(_read_points)] = Field(
         default={}, validate_default=True

@@ -44,16 +44,9 @@ def work(items: Sequence[WorkItem], seconds: float, checkpoints: Checkpoints | N
     return all_results
 
 
-def make_timeout_result(limit: float) -> CellResult:
-    """Return the result of a cell that took longer than the limit."""
-    message = f"it took longer than {limit:g} s, the limit for a cell"
-    return make_result(Answer(status=CellStatus.FAILED, message=message), limit, get_environment())
-
-
-def make_death_result(deaths: int) -> CellResult:
-    """Return the result of a cell whose workers died repeatedly."""
-    message = f"its worker died {deaths} times; it may need more memory than there is"
-    return make_result(Answer(status=CellStatus.FAILED, message=message), 0.0, get_environment())
+def make_failure(message: str, seconds: float = 0.0) -> CellResult:
+    """Return the result of a cell that no worker could compute."""
+    return make_result(Answer(status=CellStatus.FAILED, message=message), seconds, get_environment())
 
 
 @cache

@@ -75,7 +75,7 @@ class Dispatcher:
         `state` is that of the data behind the answer: a cached reply is used only for the same state. If
         `streams`, a slow answer is sent as lines of progress to a client that accepts them.
         """
-        key = _cache_key(call, state)
+        key = json.dumps([_name(call.function), call.arguments, state], sort_keys=True)
         reply = self.cache.get(key)
         if reply is None:
             with suppress(Slow, TooLong):
@@ -150,10 +150,6 @@ def _line(value: Mapping[str, Any]) -> bytes:
 async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _cache_key(call: Call, state: str) -> str:
-    return json.dumps([_name(call.function), call.arguments, state], sort_keys=True)
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -12,8 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.responses import JSONResponse, Response
 
 from separatrix.core.documents import schema_type
-from separatrix.core.errors import UsageError
-from separatrix.core.parameters import read_words, split_mechanisms
+from separatrix.core.parameters import UsageError, read_words, split_mechanisms
 from separatrix.core.registry import modules
 from separatrix.core.secrets import Secret
 from separatrix.web import endpoints

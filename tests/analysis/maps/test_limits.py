@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from itertools import pairwise, product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from separatrix.analysis.maps.boundary_search import (
     LevelReader,
     _prove_completeness,
     _splitter,
+    _usual_effort,
     sections,
     whole_sections,
 )
@@ -268,3 +271,38 @@ def test_a_search_in_m_is_complete_if_descartes_rule_says_so(
     assert bool(_prove_completeness(reader, [1, 30], readings, found)) is is_complete
     other = LevelReader(asked, "a1", BoundarySettings())
     assert _prove_completeness(other, [1, 30], readings, found) == ""
+
+
+def test_completeness_needs_one_neuron_for_every_m(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader: Any = SimpleNamespace(name="m", evaluate_closed=lambda points: grids, points=lambda values: values)
+    readings, constant, changing = [reading(1, 1), reading(30, 1)], np.full(3, 0.5), np.array([0.25, 0.5, 0.25])
+    for p0, only, is_complete in ((constant, constant, True), (changing, constant, False), (constant, changing, False)):
+        grids = [SimpleNamespace(p0=p0, only=only)]
+        assert bool(_prove_completeness(reader, [1, 30], readings, [])) is is_complete
+    grids = None  # type: ignore[assignment]
+    assert _prove_completeness(reader, [1, 30], readings, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("construction", "parameter", "has_closed_form", "is_exact", "effort"),
+    [
+        ("spike", "a1", True, True, (401, Fraction(1, 10**12), 15)),
+        ("spike", "a1", False, True, (101, Fraction(1, 10**12), 1)),
+        ("spike", "a1", False, False, (25, Fraction(1, 1000), 1)),
+        ("spike", "beta", True, True, (101, Fraction(1, 10**12), 1)),
+        ("dispersion", "n", True, True, (101, Fraction(1, 10**12), 1)),
+    ],
+)
+def test_the_effort_follows_from_how_p_is_known(
+    construction: str, parameter: str, has_closed_form: bool, is_exact: bool, effort: tuple[object, ...]
+) -> None:
+    reader = LevelReader(question(construction, "power:beta=2", {}, [parameter]), parameter, BoundarySettings())
+    outcome: Any = SimpleNamespace(interval=(0.5, 0.5 if is_exact else 0.75))
+    assert _usual_effort(reader, has_closed_form, outcome) == effort
+
+
+def test_maps_of_cells_say_that_nothing_was_drawn() -> None:
+    asked = {"n": "8:12:2", "gap": "1:2:2", "m": 2}
+    layer = sx.map("dispersion", "softmax", **asked, sampling=Sampling(seed=3)).layers[0]
+    assert layer.evidence.endswith("; nothing was drawn: seed=3 made no difference")
+    assert "nothing" not in sx.map("dispersion", "softmax", **asked).layers[0].evidence

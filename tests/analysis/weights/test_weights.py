@@ -125,6 +125,32 @@ def test_readings_are_those_of_the_literal_matrix(case: dict[str, Any]) -> None:
         assert list(reading.own) == own, name
 
 
+def test_sums_and_least_scores_of_rows_are_those_of_all_tokens() -> None:
+    """Signed scores of random matrices, key by key; the counts of the kinds of rows add up to n."""
+    chance = random.Random(4)
+    for case in SMALL:
+        p = point_of(case)
+        scores = BlockScores(*(Fraction(chance.randint(-9, 9), 4) for _ in range(5)))
+        for label in (0, 1):
+            tokens = [(p.a[label] if j == 0 else Fraction(0), j // p.block_size) for j in range(p.n)]
+            first = {"spike": 0, "mate": 1, "other": p.block_size}
+            rows = list(scores.rows(p, label))
+            assert sum(row.count for row in rows) == p.n
+            for row in rows:
+                q, own = tokens[first[row.name]]
+                literal = [
+                    scores.other
+                    + scores.query * q
+                    + scores.key * k
+                    + scores.pair * q * k
+                    + scores.block * (own == block)
+                    for k, block in tokens
+                ]
+                assert row.total(p) == sum(literal)
+                assert row.absolute_total(p) == sum(map(abs, literal))
+                assert row.least(p) == min(literal)
+
+
 @pytest.mark.parametrize("form", ["ones", "identity"])
 def test_both_forms_are_those_of_the_certified_engine(form: str) -> None:
     chance = random.Random(form)

@@ -16,6 +16,7 @@ from expectations import run
 from separatrix.analysis.laws import scaling
 from separatrix.core.parameters import UsageError
 from separatrix.exact.engines import EngineRefusal, Sampling
+from separatrix.exact.engines.sampling import MOST_DRAWS
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.plan_toml import PlanError
 
@@ -143,3 +144,40 @@ def test_the_library_names_arguments_and_the_command_line_their_options(capsys: 
     words = ["a1=0.5:1.5", "n=40:400", *(f"{name}={value}" for name, value in fixed.items())]
     code, _, err = run(capsys, "boundary", "spike", "softmax", *words)
     assert (code, "give one of them as --over" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "refused", "complaint"),
+    [
+        (
+            {"draws": 1},
+            {"draws": MOST_DRAWS},
+            ({"draws": 0}, {"draws": MOST_DRAWS + 1}),
+            "must be a whole number, 1 to",
+        ),
+        ({"confidence": 1e-9}, {"confidence": 1 - 1e-9}, ({"confidence": 0}, {"confidence": 1}), "between 0 and 1"),
+        ({"seed": 0}, {"seed": 2**63}, ({"seed": -1},), "seeds start at 0"),
+        ({"dtype": "float64"}, {"dtype": "bfloat16"}, ({"dtype": "int8"},), "is not one of float64"),
+    ],
+)
+def test_options_have_limits(
+    least: dict[str, Any], most: dict[str, Any], refused: tuple[dict[str, Any], ...], complaint: str
+) -> None:
+    for given in (least, most):
+        assert Sampling(**given).changed_options() == {k: v for k, v in given.items() if v not in (0, "float64")}
+    for given in refused:
+        with pytest.raises(UsageError, match=complaint):
+            Sampling(**given)
+
+
+@pytest.mark.parametrize(
+    ("draws", "looks"), [(25, [25]), (26, [25, 26]), (50, [25, 50]), (51, [25, 50, 51]), (400, [25, 50, 100, 200, 400])]
+)
+def test_interim_looks_share_a_fifth_of_the_doubt(draws: int, looks: list[int]) -> None:
+    found = Sampling(draws, confidence=0.9, decide=(Fraction(1, 2),)).looks()
+    assert [look for look, _ in found] == looks
+    doubts = [1 - confidence for _, confidence in found]
+    assert sum(doubts) == pytest.approx(0.1)
+    assert doubts[-1] == pytest.approx(0.1 if len(looks) == 1 else 0.08)
+    assert doubts[:-1] == pytest.approx([0.02 / max(1, len(looks) - 1)] * (len(looks) - 1))
+    assert Sampling(draws, confidence=0.9).looks() == [(draws, 0.9)]

@@ -165,6 +165,25 @@ def test_undecided_ties_widen_both_bounds() -> None:
     assert grid.error == pytest.approx(0.125, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("p0", "p1", "only", "open0", "open1", "bounds"),
+    [
+        (0.0, 0.25, 0.25, 0.125, 0.5, (0.0, 1 - 0.625**2)),  # neither p0 nor `only` falls below 0
+        (0.25, 0.5, 0.25, 0.25, 0.0, (0.75**2 - 0.5**2, 1 - 0.5**2)),
+        (1.0, 1.0, 0.0, 0.0, 0.0, (0.0, 0.0)),
+        (0.0, 1.0, 1.0, 0.0, 0.0, (1.0, 1.0)),
+    ],
+)
+def test_bounds_of_two_neurons_stay_probabilities(
+    p0: float, p1: float, only: float, open0: float, open1: float, bounds: tuple[float, float]
+) -> None:
+    names = {"p0": p0, "p1": p1, "only": only, "open0": open0, "open1": open1, "m": 2, "v0": 1, "v1": 1, "margin": 1}
+    arrays = {name: np.asarray(float(value)) for name, value in names.items()}
+    low, high = closed.ProbabilityGrid(**arrays, undecided=np.asarray(False)).bounds
+    assert (float(low), float(high)) == pytest.approx(bounds, rel=1e-9, abs=1e-9)
+    assert 0 <= low <= high <= 1
+
+
 @pytest.mark.parametrize("spelling", ["softmax", "linear", "power:beta=3"])
 @pytest.mark.parametrize("form", ["ones", "identity"])
 def test_nothing_is_open_where_no_pre_activation_is_near_the_threshold(spelling: str, form: str) -> None:

@@ -73,6 +73,7 @@ def test_a_development_contains_its_certificate_and_no_axiom(name: str) -> None:
     text = coq_development(document)
     certificate = embedded_certificate(text)
     assert certificate is not None
+    assert all(line.isprintable() and line == line.rstrip() for line in text.split("\n"))
     assert json.loads(certificate) == document
     assert coq_development(json.loads(certificate)) == text
     code = re.sub(r"\(\*.*?\*\)", "", text, flags=re.DOTALL)

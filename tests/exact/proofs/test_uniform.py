@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
+import time
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import separatrix as sx
 from expectations import assert_refused, run
-from separatrix.core.errors import EngineRefusal
+from separatrix.checker import check_document
+from separatrix.constructions.spike import Spike
+from separatrix.core.errors import EngineRefusal, UsageError
+from separatrix.core.parameters import Grid
+from separatrix.exact.engines.closed import evaluate
+from separatrix.exact.proofs import certify_uniformly
 from separatrix.exact.proofs.uniform import Box, prove_uniformly
+from separatrix.mechanisms.load import mechanism_from
 
 RANGES = "d=102: a1=1.2: a0=:0.05 b=0.1:0.2 c=0.1:0.5"
 
@@ -44,6 +53,89 @@ def test_bounds_hold_at_random_points(mechanism: str, ranges: str, seed: int) ->
         assert proof.at_most is None or high <= proof.at_most
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "ranges", "start"),
+    [
+        ("softmax", RANGES, 1000),
+        ("softmax:temperature=0.5", RANGES, 1000),
+        ("softmax", "d=202: a1=:0.5 a0=:0.3 b=0.1:0.2 c=0.1:0.5", 10**9),
+        ("linear", "d=102: a1=:1.2 a0=:0.3 b=0.1:0.2 c=0.1:", 1000),
+        ("power:beta=5/2", "d=102: a1=:1.2 a0=:0.3 b=0.1:0.2 c=0.1:", 10**5),
+        ("taylor:order=3", "d=102: a1=:1.2 a0=:0.3 b=0.1:0.2 c=0.1:", 10**5),
+    ],
+)
+def test_bounds_hold_at_two_thousand_points(mechanism: str, ranges: str, start: int) -> None:
+    rng, proof = random.Random(mechanism + ranges), prove_uniformly(mechanism, ranges, start=start)
+    assert proof.verdict is not None
+    columns: dict[str, list[Any]] = {name: [] for name in ("n", "d", "a0", "a1", "b", "c")}
+    while len(columns["n"]) < 2000:
+        values = {name: draw_inside(rng, box, Fraction(2)) for name, box in proof.boxes.items() if name != "d"}
+        if values["a0"] >= values["a1"] or min(values["b"], values["c"]) <= 0:
+            continue
+        assert proof.boxes["d"].low is not None
+        d = int(proof.boxes["d"].low) + rng.choice([0, 0, 1, rng.randint(2, 300)])
+        first = -(-start // (d - 2))
+        n = (d - 2) * rng.choice([first, first + 1, first + rng.randint(0, 10**4), first * 10 ** rng.randint(1, 30)])
+        for name, value in {**values, "n": n, "d": d}.items():
+            columns[name].append(value)
+    grid = evaluate(Spike, mechanism_from(mechanism), Grid({"m": 12}, (columns,)))
+    error = 1e-9  # of the closed form in float64
+    assert proof.at_least is None or grid.distinguish.min() >= proof.at_least - error
+    assert proof.at_most is None or grid.distinguish.max() <= proof.at_most + error
+    assert grid.p0.max() <= proof.p_at_most + error
+    assert grid.p1.min() >= (proof.triples or 0) / 8 - error
+    assert proof.triples is not None or grid.p1.max() <= proof.p_at_most + error
+
+
+def test_how_tight_the_bounds_are() -> None:
+    """At the corner of the ranges, relative to the probability of a failure: factors that are stated in the docs."""
+    for mechanism, corner, factor in (
+        ("softmax", {}, 1.2),
+        ("linear", {}, 220),
+        ("taylor:order=3", {"n": 10**5}, 300),
+        ("softmax", {"a1": "0.5", "n": 10**9}, 300),
+    ):
+        above = mechanism == "softmax" and not corner
+        ranges = f"d=102: a0=:0.01 a1={corner.get('a1', '1.2')}:" if above else f"d=102: a1=:{corner.get('a1', '1.2')}"
+        proof = prove_uniformly(mechanism, ranges, {"n": 1000, **corner})
+        outcome = sx.verdict("spike", mechanism, {**Spike.example, **corner}).outcome
+        bound, exact = proof.at_most, 1 - (1 - float(outcome.p0)) ** 12
+        if proof.at_least is not None:
+            bound, exact = 1 - proof.at_least, 1 - outcome.distinguish
+        assert bound is not None
+        assert exact <= bound < factor * exact
+
+
+def test_a_bound_takes_less_than_a_tenth_of_a_second() -> None:
+    prove_uniformly("softmax", RANGES)
+    for mechanism, ranges in (("softmax", RANGES), ("linear", "d=102: a1=:1.2"), ("power:beta=99/2", "d=102: a1=:0.1")):
+        start = time.process_time()
+        prove_uniformly(mechanism, ranges, start=10**300)
+        assert time.process_time() - start < 0.1
+
+
+def test_corner_cases() -> None:
+    points: list[tuple[str, str, dict[str, Any], str | None]] = [
+        ("softmax", "d=1e9: a1=1.2: a0=:0.01", {"n": 10**30, "m": 10**6}, "distinguishes"),
+        ("linear", "d=1e9: a1=:1.2", {"n": 10**30, "m": 10**1000}, "blind"),  # m p is below every float
+        ("softmax", "d=102: a1=1.2: a0=0", {"m": 1}, None),  # P <= 1/2
+        ("softmax:temperature=1.79", "d=102: a1=1.2: a0=:0.01", {"n": 10**30}, "distinguishes"),  # s1 is just above 1
+        ("softmax:temperature=1/1000", "d=102: a1=0.7: a0=0", {}, "distinguishes"),
+        ("softmax", "d=102:102 a1=1.2:1.2 a0=0.01:0.01", {}, "distinguishes"),
+        ("linear", "d=102: a1=1e-9:1e-9 a0=0", {}, "blind"),
+    ]
+    for mechanism, ranges, parameters, verdict in points:
+        proof = prove_uniformly(mechanism, ranges, parameters)
+        assert proof.verdict == verdict, ranges
+        assert check_document(json.loads(json.dumps(certify_uniformly(proof)))).holds, ranges
+    tight = prove_uniformly("softmax", "d=102: a1=1.2: a0=:0.01", delta="0.00029")
+    assert tight.verdict is None
+    assert prove_uniformly("softmax", "d=102: a1=1.2: a0=:0.01", delta="0.0003").verdict == "distinguishes"
+    for m, reason in ((10**10, "a larger d or a smaller m"), (0, "m=0 is too small")):
+        with pytest.raises((EngineRefusal, UsageError), match=reason):
+            prove_uniformly("softmax", "d=102: a1=1.2: a0=:0.01", {"m": m})
+
+
 def test_the_theorem_at_the_reference_point(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "prove", "spike", "softmax,linear", "--theorem")
     assert code == 0
@@ -71,7 +163,9 @@ def test_the_theorem_at_the_reference_point(capsys: pytest.CaptureFixture[str]) 
         ("linear", "d=102: a1=1.2:", "an upper bound of a1"),
         ("linear", "d=102: b=:0.2 c=:0.1", "b + c has a positive lower bound"),
         ("linear", "d=102: a1=:40", "eta"),
-        ("power:beta=2", "d=102:", "softmax or linear, not power:beta=2"),
+        ("softmax", "d=102: a1=:0.85", "eta"),
+        ("taylor:order=4", "d=102: a1=:1.2", "a larger n is needed"),
+        ("relu", "d=102: a1=:1.2", "softmax, linear, power or taylor, not relu"),
     ],
 )
 def test_a_failing_hypothesis_is_named(mechanism: str, ranges: str, hypothesis: str) -> None:
@@ -104,7 +198,8 @@ def test_without_the_hypotheses_the_statements_are_false() -> None:
         ("spike softmax x=1 --theorem", "no parameter x"),
         ("spike softmax --theorem --from 2", "n=2 is too small"),
         ("cross softmax --theorem", "are about spike, not about cross"),
-        ("spike softmax --theorem --certificate p.json", "--coq and --out are for fixed parameters"),
+        ("spike softmax,linear --theorem --certificate p.json", "a certificate is of one mechanism, not of 2"),
+        ("spike softmax --theorem --out p.csv", "--coq and --out are for fixed parameters"),
         ("spike softmax --theorem --coq p.v", "--coq and --out are for fixed parameters"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from cases import spike
+from separatrix.checker import check
 from separatrix.exact.engines.outcome import (
     MAX_EXACT_BITS,
     Neuron,
@@ -16,8 +19,11 @@ from separatrix.exact.engines.outcome import (
     side_between,
     side_of_fractions,
 )
+from separatrix.exact.verdicts import certify
+from separatrix.exact.verdicts.best_threshold import _distinguish
 from separatrix.exact.verdicts.theorem import TheoremCoverage
 from separatrix.exact.verdicts.words import separates, word_for
+from separatrix.mechanisms import mechanism_named
 
 DELTA, TINY = Fraction(1, 100), Fraction(1, 2**90)
 HALF = Fraction(1, 2)
@@ -127,3 +133,31 @@ def test_one_mechanism_separates_from_another_only_if_both_words_say_so() -> Non
 )
 def test_the_theorem_applies_from_its_n_on(n: int, proved_from: int | None, applies: bool) -> None:
     assert TheoremCoverage((), "P >= 0.98", n, proved_from).applies is applies
+
+
+def test_certificates_have_the_version_and_the_enclosures_that_the_checker_takes() -> None:
+    document = certify(spike(n=1000), mechanism_named("softmax"), DELTA)[1]
+    assert document["version"] == 1
+    assert check(document).holds
+    for weight in document["spike_weights"]:
+        low, high = map(Fraction, weight["enclosure"])
+        assert 0 < high - low <= Fraction(2, 10**30)
+
+
+@pytest.mark.parametrize(
+    ("fires", "rises", "total", "m", "chance"),
+    [
+        (0, 0, 8, 3, 0.0),
+        (8, 1, 8, 3, 0.0),
+        (0, 8, 8, 3, 1.0),
+        (2, 6, 8, 1, 0.75),
+        (4, 4, 8, 2, 0.25),
+        (3, 1, 8, 2, (25 - 16) / 64),
+        (1, 1, 2**80, 2**80, math.exp(-1) - math.exp(-2)),
+        (0, 1, 2**80, 1, 2.0**-80),
+        (2**80 - 2**20, 2**20, 2**80, 1, 2.0**-60),
+    ],
+)
+def test_chances_from_counts_lose_no_digits(fires: int, rises: int, total: int, m: int, chance: float) -> None:
+    """(1-p0)^m - (1-p0-only)^m for p0 = fires/total and only = rises/total."""
+    assert _distinguish(fires, rises, total, m) == pytest.approx(chance, rel=1e-12)

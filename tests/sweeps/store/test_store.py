@@ -41,6 +41,7 @@ from separatrix.sweeps.store import (
     sqlite_file,
 )
 from separatrix.sweeps.store.maintenance import repair_store
+from separatrix.sweeps.store.schema import TABLES
 from separatrix.sweeps.store.sweep_list import list_sweeps
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
@@ -726,3 +727,15 @@ def test_opening_needs_no_heavy_packages() -> None:
     asked = "import sys, separatrix.sweeps.store; print(sorted({'torch', 'numpy', 'polars'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_rows_are_told_apart_by_their_primary_keys() -> None:
+    """Two rows with one key cannot be stored, whoever writes them."""
+    keys = {table.name: [column.name for column in table.primary_key] for table in TABLES}
+    assert keys == {
+        "environments": ["id"],
+        "cells": ["id"],
+        "sweeps": ["id"],
+        "members": ["sweep", "cell", "part"],
+        "files": ["cell", "name"],
+    }

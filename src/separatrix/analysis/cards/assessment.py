@@ -24,7 +24,7 @@ from separatrix.core.errors import describe_failure, one_line
 from separatrix.core.parameters import listed_mechanisms
 from separatrix.mechanisms import Mechanism, Softmax
 from separatrix.mechanisms.calling import Calling, calling_of
-from separatrix.mechanisms.custom import called_with
+from separatrix.mechanisms.custom import with_call_options
 from separatrix.mechanisms.how_called import SQRT
 from separatrix.mechanisms.load import mechanism_from
 
@@ -132,7 +132,7 @@ class _Assessment:
         self._begin(card, "similar mechanisms")
         card = replace(card, neighbours=tuple(find_neighbours(mechanism)))
         if scale is not None and scale.undone_by is not None:
-            mechanism_without_scale = called_with(mechanism, {"scale": scale.undone_by})
+            mechanism_without_scale = with_call_options(mechanism, {"scale": scale.undone_by})
             card = replace(card, unscaled_neighbours=tuple(find_neighbours(mechanism_without_scale)))
         self.on_update(card)
         if softmax_cost is None:
@@ -157,7 +157,7 @@ def _crashed_on(card: Card, name: str, cause: str) -> Card:
 
 def _find_changed_verdicts(card: Card) -> dict[str, str]:
     """Return the verdicts that change if queries are multiplied by sqrt(width), by construction."""
-    mechanism_with_scale, points = called_with(card.mechanism, {"scale": SQRT}), reference_points()
+    mechanism_with_scale, points = with_call_options(card.mechanism, {"scale": SQRT}), reference_points()
     words = dict[str, str]()
     for name in card.constructions:
         try:

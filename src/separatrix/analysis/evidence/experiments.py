@@ -155,7 +155,7 @@ def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
         if len(part.seeds) < 2:
             raise UsageError(f"{part.name} of {plan.name} has one seed; an interval takes two or more")
         tables[part.name] = experiments = list[Experiment]()
-        for task, setting in part.points:
+        for task, setting in part.setting:
             rates = ",".join(map(format_exact, part.list_rates(setting)))
             setting = setting.model_copy(update={"rates": rates})
             experiments.append(Experiment(task, part.mechanisms, setting, part.seeds, part.pilots, device=part.device))

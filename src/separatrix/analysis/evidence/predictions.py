@@ -16,7 +16,7 @@ from separatrix.analysis.evidence.training_result import MechanismEvidence, Trai
 from separatrix.constructions import construction_named
 from separatrix.core.documents import Document, shown
 from separatrix.core.parameters import SeparatrixError
-from separatrix.exact.verdicts.verdict import verdict
+from separatrix.exact.verdicts import verdict
 
 SIMILAR_CONSTRUCTIONS: dict[str, tuple[str, Callable[[Any], dict[str, object]]]] = {
     "needle": ("spike", lambda p: {}),

@@ -34,6 +34,7 @@ from separatrix.core.parameters.ranges import Axis, Number, read_counted, split_
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
 from separatrix.exact.outputs.growth_laws import margin_law
+from separatrix.exact.proofs import certify_law
 from separatrix.exact.verdicts.question import Question
 from separatrix.exact.verdicts.question import question as build_question
 from separatrix.mechanisms import examples
@@ -146,6 +147,15 @@ def fit_scaling(
     if name == "n" and of == "margin":
         proved = margin_law(question.point(start), question.mechanism(start))
     return Scaling(question, name, of, tuple(values), law, closed_form, remark, proved)
+
+
+def certify_scaling(result: Scaling | Scalings) -> dict[str, Any]:
+    """Return the certificate of the bounds that are proved for every n, or raise a UsageError if none are."""
+    if isinstance(result, Scalings) or result.proved is None:
+        known = "one mechanism, softmax, linear, power or taylor, on spike with form=ones or on cross"
+        raise UsageError(f"no bounds for every n are proved here; they are known for the margin against n of {known}")
+    start = {result.parameter: min(value.x for value in result.values)}
+    return certify_law(result.question.point(start), result.question.mechanism(start), result.proved)
 
 
 def fit_law(values: Sequence[Value], confidence: float = 0.95) -> Law:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from separatrix.analysis.maps.formulas import BoundaryFormula
 from separatrix.analysis.maps.quantities import quantity_label
 from separatrix.constructions.lengths import nearest_lengths
 from separatrix.core.documents import Document, Hidden, register_json, shown, shown_as
+from separatrix.core.lazy import pl
 from separatrix.core.numbers import format_exact, parse_integer
 from separatrix.core.numbers.spelling import for_people
 from separatrix.core.parameters import Grid
@@ -22,9 +23,6 @@ from separatrix.core.parameters.ranges import Axis, Number
 from separatrix.core.result import Result, Row
 from separatrix.exact.engines import Sampling
 from separatrix.exact.verdicts.question import Question
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Array = np.ndarray[Any, Any]
 Part = tuple[int | slice, int | slice]
@@ -274,8 +272,6 @@ class Map(Result):
         An axis x has two columns: `x`, the value asked for as a number, and `x_used`, the value used as exact
         text.
         """
-        import polars as pl
-
         columns = {name: np.broadcast_to(column, self.grid.shape).ravel() for name, column in self._columns().items()}
         frames = []
         for layer in (*self.layers, *self.panels) if self.difference else self.layers:

@@ -88,9 +88,9 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, run_claims: 
     near, far = ({name: outcome_at(name, {**BASE, "n": n}) for name in MECHANISMS} for n in (BASE["n"], FAR))
     rows, margins, bounds = figures.attention_rows(), figures.margin_curves(), figures.hoeffding_curves()
     phase, line = figures.phase_map(effort.map_side), figures.boundary_map(effort.map_side)
+    proofs, others = prove_statements(), weights("spike", "linear", BASE)
     return ReproductionData(
-        *(claims, illustration, near, far, prove_statements(), weights("spike", "linear", BASE)),
-        *(growth, answers, runs, phase, rows, margins, bounds, line),
+        *(claims, illustration, near, far, proofs, others, growth, answers, runs), *(phase, rows, margins, bounds, line)
     )
 
 

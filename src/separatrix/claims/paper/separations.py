@@ -73,6 +73,11 @@ class PaperSeparation(Document):
     winner: PointAnswer
     loser: PointAnswer
 
+    @property
+    def name(self) -> str:
+        """The name of the point."""
+        return self.winner.name
+
     @shown
     def construction(self) -> Construction:
         """The point itself."""

@@ -15,10 +15,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import BeforeValidator, ValidationInfo, create_model
+from pydantic import create_model
 
 from separatrix.core.numbers.exact import format_exact, parse_exact
-from separatrix.core.parameters.model import Constraint, Exact, Flag, Natural, Parameters
+from separatrix.core.parameters.model import Constraint, Exact, Flag, Natural, Parameters, parse_as
 
 REQUIRED: Any = ...
 Number = Fraction | int
@@ -85,9 +85,9 @@ def natural(default: int | None = REQUIRED, *, at_least: int | None = None, at_m
     return Declared(Natural if default is not None else Natural | None, default, low=at_least, high=at_most)
 
 
-def random_seed(default: int = 0) -> Any:
+def random_seed() -> Any:
     """Declare the seed of a generator of random numbers."""
-    return natural(default, at_least=0, at_most=2**63 - 1)
+    return natural(0, at_least=0, at_most=2**63 - 1)
 
 
 def exact(
@@ -105,19 +105,14 @@ def exact(
     value = default
     if isinstance(default, str | int | Fraction) and default != word:
         value = Fraction(default)
-    kind = Exact if word is None else _exact_or(word)
-    kind = kind if default is not None else kind | None
+
+    def parse(value: object, name: str) -> Fraction | str:
+        return word if word is not None and value == word else parse_exact(value, name)
+
+    kind: Any = Exact if word is None else Annotated[Fraction | str, parse_as(parse)]
     low, excludes_low = (at_least, False) if above is None else (above, True)
+    kind = kind if default is not None else kind | None
     return Declared(kind, value, low=low, high=at_most, excludes_low=excludes_low, word=word)
-
-
-def _exact_or(word: str) -> Any:
-    """Return the type of a parameter that is a rational number or one word."""
-
-    def read(value: object, info: ValidationInfo) -> Fraction | str:
-        return word if value == word else parse_exact(value, info.field_name or "value")
-
-    return Annotated[Fraction | str, BeforeValidator(read)]
 
 
 def flag(default: bool) -> Any:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from separatrix.core.errors import UsageError
+from separatrix.core.lazy import np
 from separatrix.core.numbers.exact import parse_exact, parse_integer
 from separatrix.core.parameters.model import Constraint, Parameters, is_absent
-
-if TYPE_CHECKING:
-    import numpy as np
 
 GridAxis = Mapping[str, Sequence[Any]]
 """One axis: one or more named columns of equal length that vary together."""
@@ -62,8 +60,6 @@ class Grid:
 
     def columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
         """Return exact values as object arrays that broadcast to `shape`; all points are validated."""
-        import numpy as np
-
         columns = self.exact_columns(model)
         for _, message, _ in violations(model, columns):
             raise UsageError(message)
@@ -74,8 +70,6 @@ class Grid:
 
     def exact_columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
         """Like `columns`, without checking constraints and without derived parameters."""
-        import numpy as np
-
         names = [*self.fixed, *(name for axis in self.axes for name in axis)]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -95,8 +89,6 @@ def violations(
     model: type[Parameters], columns: Mapping[str, np.ndarray[Any, Any]]
 ) -> Iterator[tuple[Constraint, str, float]]:
     """Yield violated constraints with a message for the first point and the share of such points."""
-    import numpy as np
-
     for constraint in model.constraints:
         values = {name: columns[name] for name in constraint.names}
         if any(is_absent(value) for value in values.values()):
@@ -110,8 +102,6 @@ def violations(
 
 
 def _array(value: object) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     array = np.empty((), dtype=object)
     array[()] = value
     return array

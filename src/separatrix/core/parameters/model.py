@@ -6,39 +6,40 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from separatrix.core.errors import UsageError
 from separatrix.core.numbers.exact import format_exact, parse_exact, parse_integer
 
-
-def _exact(value: object, info: ValidationInfo) -> Fraction:
-    return parse_exact(value, info.field_name or "value")
+Value = TypeVar("Value")
 
 
-def _natural(value: object, info: ValidationInfo) -> int:
-    return parse_integer(value, info.field_name or "value")
+def parse_as(parse: Callable[[Any, str], Value]) -> BeforeValidator:
+    """Return the pydantic validator that parses a value with the name of its parameter in errors."""
+
+    def validate(value: object, info: ValidationInfo) -> Value:
+        return parse(value, info.field_name or "value")
+
+    return BeforeValidator(validate)
 
 
-Exact = Annotated[Fraction, BeforeValidator(_exact)]
+Exact = Annotated[Fraction, parse_as(parse_exact)]
 """A rational number, exactly as written."""
 
 
-def _flag(value: object, info: ValidationInfo) -> bool:
+def _parse_flag(value: object, name: str) -> bool:
     words = {"yes": True, "true": True, "no": False, "false": False}
-    if isinstance(value, bool):
-        return value
     if str(value).lower() not in words:
-        raise UsageError(f"{info.field_name}={value} is neither yes nor no")
+        raise UsageError(f"{name}={value} is neither yes nor no")
     return words[str(value).lower()]
 
 
-Flag = Annotated[bool, BeforeValidator(_flag)]
+Flag = Annotated[bool, parse_as(_parse_flag)]
 """yes or no."""
 
-Natural = Annotated[int, BeforeValidator(_natural)]
+Natural = Annotated[int, parse_as(parse_integer)]
 """An integer of any size; `1e18` is one."""
 
 
@@ -108,10 +109,13 @@ class Parameters(BaseModel):
         """Return all parameters, with derived ones filled in."""
         return self.derive({name: getattr(self, name) for name in type(self).model_fields})
 
+    def given_values(self) -> dict[str, Any]:
+        """Return the parameters that have a value."""
+        return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+
     def as_json(self) -> dict[str, int | str]:
         """Return the parameters as they are printed and stored: integers, and exact decimals as text."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: format_value(value) for name, value in values.items() if value is not None}
+        return {name: format_value(value) for name, value in self.given_values().items()}
 
     def non_default_values(self) -> dict[str, int | str]:
         """Return the parameters that differ from their defaults."""
@@ -155,6 +159,14 @@ def nearest(name: str, names: list[str]) -> str:
     close = get_close_matches(name.lower(), [known_name.lower() for known_name in names], n=1, cutoff=cutoff)
     match = next((known_name for known_name in names if close and known_name.lower() == close[0]), None)
     return f" (did you mean {match}?)" if match else ""
+
+
+def find_known(kind: str, name: str, available: Mapping[str, Value], example: str) -> Value:
+    """Return the entry called `name`, or raise a UsageError that lists the available names."""
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r} is not the name of a {kind}; write for example {example!r}")
+    require_known(kind, name, available)
+    return available[name]
 
 
 def require_known(kind: str, name: str, available: Iterable[str]) -> None:

@@ -157,7 +157,7 @@ def _are_rounded_range(values: Sequence[Fraction]) -> bool:
     return all(abs(value - target) <= ROUNDED * size for value, target in zip(values, ideal, strict=True))
 
 
-def read_counted(model: type[Parameters], name: str, text: str, owner: str | None = None) -> tuple[Span, int]:
+def read_counted(model: type[Parameters], name: str, text: str) -> tuple[Span, int]:
     """Parse `start:stop:count`, `start:stop:count:log` or `first,second,…`, and return the span and count.
 
     >>> from separatrix.constructions.spike import Spike
@@ -166,7 +166,7 @@ def read_counted(model: type[Parameters], name: str, text: str, owner: str | Non
     (1000, 10000, 100000, 1000000)
     """
     if "," in text:
-        return _read_listed(model, name, text, owner)
+        return _read_listed(model, name, text)
     parts = text.split(":")
     if len(parts) not in (3, 4):
         raise UsageError(f"{name}={text} is not an axis; write {name}=start:stop:count, for example {EXAMPLE}")
@@ -181,16 +181,16 @@ def read_counted(model: type[Parameters], name: str, text: str, owner: str | Non
     if count < 2:
         points = "one point" if count == 1 else "no points"
         raise UsageError(f"{name}={text} has {points}; an axis needs at least 2")
-    return _read(model, name, text, parts[:2], parts[3:], owner), count
+    return _read(model, name, text, parts[:2], parts[3:]), count
 
 
-def _read_listed(model: type[Parameters], name: str, text: str, owner: str | None) -> tuple[Span, int]:
+def _read_listed(model: type[Parameters], name: str, text: str) -> tuple[Span, int]:
     """Parse individual values; those of an integer parameter are rounded, as in a range."""
     parts = [part for part in text.split(",") if part.strip()]
     if len(parts) < 2:
         points = "one point" if parts else "no points"
         raise UsageError(f"{name}={text} has {points}; an axis needs at least 2")
-    span = _read(model, name, text, [parts[0], parts[-1]], [], owner)
+    span = _read(model, name, text, [parts[0], parts[-1]], [])
     inner = [parse_exact(part, name) for part in parts[1:-1]]
     values = [span.start, *(round(value) if span.whole else value for value in inner), span.stop]
     for previous, value in pairwise(values):
@@ -206,19 +206,17 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
-def read_span(model: type[Parameters], name: str, text: str, owner: str | None = None) -> Span:
+def read_span(model: type[Parameters], name: str, text: str) -> Span:
     """Parse a search range: `start:stop`, `start:stop:log` or `start,stop`."""
     parts = text.split("," if "," in text else ":")
     if len(parts) not in (2, 3) or parts[2:] not in ([], ["log"]):
         raise UsageError(f"{name}={text} is not a search range; write {name}=start:stop, and `scan` for how finely")
-    return _read(model, name, ":".join(parts), parts[:2], parts[2:], owner)
+    return _read(model, name, ":".join(parts), parts[:2], parts[2:])
 
 
-def _read(
-    model: type[Parameters], name: str, text: str, ends: list[str], spacing: list[str], owner: str | None
-) -> Span:
+def _read(model: type[Parameters], name: str, text: str, ends: list[str], spacing: list[str]) -> Span:
     if name not in model.model_fields:
-        raise UsageError(model.describe_unknown(name, owner))
+        raise UsageError(model.describe_unknown(name))
     is_integer = is_whole(model, name)
     read: Callable[[str, str], Number] = parse_integer if is_integer else parse_exact
     start, stop = read(ends[0], name), read(ends[1], name)

@@ -32,6 +32,7 @@ Array = np.ndarray[Any, Any]
 CHUNK = 1 << 16
 """Points computed at once by one thread, so that they fit the caches."""
 LARGEST_N = 10**300
+EVIDENCE = "closed form over all sign states, in float64"
 UNDECIDED = "a tie here is too close for float64 to call"
 MOST_RESOLVED = 2000
 """Points per grid passed to the certified engine; if there are more, those that matter come first."""
@@ -116,9 +117,10 @@ class ProbabilityGrid:
         names = ("p0", "p1", "only", "fire_d0", "fire_d1", "distinguish", "v0", "v1", "margin", "error")
         columns = zip(*(np.ravel(getattr(self, name)).tolist() for name in names), strict=True)
         undecided = np.ravel(self.undecided).tolist()
+        points = (dict[str, Any](zip(names, point, strict=True)) for point in columns)
         return [
-            None if unsure else _outcome(**dict(zip(names, point, strict=True)))
-            for unsure, point in zip(undecided, columns, strict=True)
+            None if unsure else Outcome("closed", EVIDENCE, interval=(point["distinguish"],) * 2, **point)
+            for unsure, point in zip(undecided, points, strict=True)
         ]
 
 
@@ -249,23 +251,11 @@ def solve(construction: Construction, mechanism: Mechanism, _: object = None) ->
     """Return the outcome at one point; sampling options, the last argument of every engine, do not apply."""
     if isinstance(construction, ExactConstruction):
         return enumerated.in_floats(construction, mechanism)
-    fields = type(construction.parameters).model_fields
-    values = {name: getattr(construction.parameters, name) for name in fields}
-    grid = Grid({name: value for name, value in values.items() if value is not None})
+    grid = Grid(construction.parameters.given_values())
     (outcome,) = evaluate(type(construction), mechanism, grid).outcomes()
     if outcome is None:
         raise EngineRefusal(UNDECIDED)
     return outcome
-
-
-def _outcome(distinguish: float, **numbers: float) -> Outcome:
-    return Outcome(
-        engine="closed",
-        evidence="closed form over all sign states, in float64",
-        distinguish=distinguish,
-        interval=(distinguish, distinguish),
-        **numbers,
-    )
 
 
 def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:

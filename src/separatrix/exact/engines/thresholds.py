@@ -136,7 +136,10 @@ class Thresholds:
     def _excess(self, row: QueryRow) -> Excess:
         """Compute the rho - 1 factors of the correction with their error bounds."""
         log_size, alone = np.log(self.size), (self.size - 1) / self.size
-        spike, mate, own_block = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
+        spike, mate, own_block = (
+            np.asarray(self.mechanism.log_ratio(row.base, step)) if np.any(step) else None
+            for step in (row.spike, row.mate, row.own)
+        )
         relative = self.mechanism.roundings * EPSILON + self.model.off
         error: Any = 8 * EPSILON + relative
         lower: Any = np.zeros(())
@@ -155,9 +158,6 @@ class Thresholds:
         has_unknown = not bool(np.isfinite(error).all())
         spike_ratio = np.exp(spike - log_size - lower) if negative and spike is not None else None
         return Excess(*parts, error, np.exp(-lower), negative, has_unknown, spike_ratio)
-
-    def _log_ratio(self, base: Array, step: Array) -> Array | None:
-        return np.asarray(self.mechanism.log_ratio(base, step)) if np.any(step) else None
 
     def _spike_weight(self, excess: Excess) -> Array:
         """f(row, spike) = rho_spike / (t (blocks + 1 + e)), e the sum of the excesses."""

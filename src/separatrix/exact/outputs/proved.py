@@ -33,6 +33,8 @@ class ProvedOutputs(Outputs):
 
     proves = True
     evidence = "rationals and balls"
+    has_equal_rows = False
+    row_differences: tuple[RowDifference, ...] = ()
 
     def __init__(
         self,
@@ -48,18 +50,10 @@ class ProvedOutputs(Outputs):
         self.precision = precision(construction)
         self.features, self.probe_weights = features, probe_weights
         self.rows, self.raw, self.counts = rows, raw, counts
-        self._has_equal_rows, self._row_differences = has_equal_rows, differences
+        self.has_equal_rows, self.row_differences = has_equal_rows, differences
         with ctx.workprec(self.precision):
             self._unit = fmpq(1) if construction.unit == 1 else arb(construction.n).log().sqrt()
             self.unit = ends(self._unit)
-
-    @property
-    def has_equal_rows(self) -> bool:
-        return self._has_equal_rows
-
-    @property
-    def row_differences(self) -> tuple[RowDifference, ...]:
-        return self._row_differences
 
     @property
     def differ(self) -> bool:

@@ -27,11 +27,7 @@ def strongest_outputs(construction: Construction, mechanism: Mechanism) -> Seque
     try:
         return [(proved_outputs(construction, mechanism), 0)]
     except EngineRefusal:
-        places = _places(construction, mechanism)
-        return [(FloatOutputs(construction, mechanism, place), place) for place in places]
-
-
-def _places(construction: Construction, mechanism: Mechanism) -> list[int]:
-    if not place_matters(construction, mechanism):
-        return [0]
-    return sorted(set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES)))
+        places = {0}
+        if place_matters(construction, mechanism):
+            places = set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES))
+        return [(FloatOutputs(construction, mechanism, place), place) for place in sorted(places)]

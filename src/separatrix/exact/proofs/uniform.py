@@ -1,6 +1,7 @@
 """Uniform theorems: one bound of P for every n >= N0, every d >= d0 and boxes of amplitudes.
 
-The bounds U1 (softmax) and U2 (linear attention) of docs/proofs.md, in balls; d may grow with n in any way.
+The bounds U1 and U2 of docs/proofs.md, in balls; d may grow with n in any way. U1 is for softmax with s1 > 1 > s0, U2
+where the weight of the spike vanishes: softmax with s1 < 1, linear and power attention, Taylor polynomials.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from separatrix.core.result import Result, Row
 from separatrix.exact.proofs.proof import round_outwards
 from separatrix.exact.verdicts.verdict import DELTA, parse_delta
 from separatrix.exact.verdicts.words import Word
-from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, Taylor
 from separatrix.mechanisms.load import mechanism_from
 
 NAMES = ("d", "a0", "a1", "b", "c")
@@ -75,10 +76,14 @@ class UniformProof(Result):
     start: Hidden[int]
     m: int
     delta: Fraction
+    p_at_most: float
+    """An upper bound of the probability that one neuron fires on D0 and, without triples, on D1."""
+    triples: int | None
+    """The number of sign triples, of 8, with which a neuron fires on D1; null if the weight of the spike vanishes."""
     at_least: float | None
-    """A lower bound of P, rounded down; null for linear attention."""
+    """A lower bound of P, rounded down; null if the weight of the spike vanishes."""
     at_most: float | None
-    """An upper bound of P, rounded up; null for softmax."""
+    """An upper bound of P, rounded up; null otherwise."""
     verdict: Word | None
     """`distinguishes` or `blind` if the bound implies it; otherwise null."""
     hypotheses: Sequence[str]
@@ -167,29 +172,31 @@ def prove_uniformly(
         raise UsageError(f"{'m' if m < 1 else 'n'}={m if m < 1 else first} is too small")
     kernel, tolerance = mechanism_from(mechanism), parse_delta(delta)
     with ctx.workprec(PRECISION):
-        if type(kernel) is Softmax:
-            low, hypotheses = _bound_softmax(boxes, m, first, kernel.temperature)
-            _require(bool(low > 0), "a larger d or a smaller m: its bound (1-p)^m - (1-k/8)^m is not positive here")
-            at_least = math.nextafter(float(low), -math.inf)
-            word: Word | None = "distinguishes" if low >= arb(rational(1 - tolerance)) else None
-            return UniformProof(kernel, boxes, first, m, tolerance, at_least, None, word, hypotheses)
-        if type(kernel) is Linear:
-            high, hypotheses = _bound_linear(boxes, m, first)
+        p, triples, hypotheses = _bound_neuron(boxes, first, kernel)
+        # log(1-p) and exp(x) - 1 keep the digits of a tiny p.
+        log_silent = m * (-p).log1p()
+        if triples is None:
+            high = (-log_silent.expm1()).upper()
             _require(bool(high < 1), "a larger d or a smaller m: its bound 1 - (1-p)^m is 1 here")
-            at_most = math.nextafter(float(high), math.inf)
-            word = "blind" if high <= arb(rational(tolerance)) else None
-            return UniformProof(kernel, boxes, first, m, tolerance, None, at_most, word, hypotheses)
-    raise _open(f"it needs softmax or linear, not {kernel.spelled}")
+            at_least, at_most = None, math.nextafter(float(high), math.inf)
+            word: Word | None = "blind" if high <= arb(rational(tolerance)) else None
+        else:
+            miss = (log_silent.exp() - (m * (-arb(triples) / 8).log1p()).exp() - 1).lower()
+            _require(bool(miss > -1), "a larger d or a smaller m: its bound (1-p)^m - (1-k/8)^m is not positive here")
+            at_least, at_most = math.nextafter(float(1 + miss), -math.inf), None
+            word = "distinguishes" if -miss <= arb(rational(tolerance)) else None
+        p_at_most = min(math.nextafter(float(p.upper()), math.inf), 1.0)
+    return UniformProof(kernel, boxes, first, m, tolerance, p_at_most, triples, at_least, at_most, word, hypotheses)
 
 
 def theorem_ranges(mechanism: Any, parameters: Mapping[str, object]) -> str:
-    """Return the ranges of the theorem at a point: larger d, smaller a0, and larger a1, smaller for linear attention.
+    """Return the ranges of the theorem at a point: larger d, smaller a0, and larger a1 (softmax) or smaller a1.
 
     >>> theorem_ranges("linear", {"d": 42})
     'd=42: a0=:0.01 a1=:1.2'
     """
     values = {**Spike.example, **parameters}
-    a1 = f":{values['a1']}" if type(mechanism_from(mechanism)) is Linear else f"{values['a1']}:"
+    a1 = f"{values['a1']}:" if type(mechanism_from(mechanism)) is Softmax else f":{values['a1']}"
     return f"d={values['d']}: a0=:{values['a0']} a1={a1}"
 
 
@@ -209,43 +216,61 @@ def _parse_box(name: str, text: str) -> Box:
     return Box(name, low, high)
 
 
-def _bound_softmax(boxes: Mapping[str, Box], m: int, n: int, temperature: Fraction) -> tuple[arb, list[str]]:
-    """Return a lower bound of P (U1), and the hypotheses with their values."""
+def _bound_neuron(boxes: Mapping[str, Box], n: int, kernel: Mechanism) -> tuple[arb, int | None, list[str]]:
+    """Return a bound of the probability that a neuron fires, the triples that fire on D1, and the hypotheses."""
+    if type(kernel) is Softmax:
+        a, b, c = (boxes[name].high for name in ("a1", "b", "c"))
+        if a is None or b is None or c is None or a * (a + b + c) >= kernel.temperature:
+            return _bound_softmax(boxes, n, kernel.temperature)
+        s1 = a * (a + b + c) / kernel.temperature
+        hypotheses = [f"s1 = a1 (a1+b+c)/temperature < 1, since 1 - s1 >= {_round(1 - s1, ROUND_FLOOR)}"]
+        weight = _softmax_weight(n, s1)
+    elif type(kernel) in (Linear, Power, Taylor):
+        a, b = boxes["a1"].most("the weight of the spike grows with it"), boxes["b"].most("block signs weigh b")
+        r, hypotheses = boxes["b"].least() + boxes["c"].least(), []
+        _require(r > 0, "b + c has a positive lower bound")
+        # A Taylor polynomial has T(x y)/T(y) <= x^order for x >= 1.
+        degree = kernel.beta if isinstance(kernel, Power) else getattr(kernel, "order", 1)
+        ratio = arb(rational(1 + a / r)) ** arb(rational(Fraction(degree)))
+        weight = ratio / (ratio + (n - 1))
+    else:
+        raise _open(f"it needs softmax, linear, power or taylor, not {kernel.spelled}")
+    p, eta = _firing_bound(weight, a, b, boxes["d"])
+    return p, None, [*hypotheses, f"eta = 0.1 - f (a1+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0"]
+
+
+def _softmax_weight(n: int, s: Fraction) -> arb:
+    """Return 1/(1 + (n-1) n^-s)."""
+    return 1 / (1 + (n - 1) * arb(n) ** -arb(rational(s)))
+
+
+def _bound_softmax(boxes: Mapping[str, Box], n: int, temperature: Fraction) -> tuple[arb, int, list[str]]:
+    """Return a bound of the probability that a neuron fires on D0, the triples that fire on D1, and the hypotheses."""
     b, c, a1 = boxes["b"], boxes["c"], boxes["a1"].least()
     a0 = boxes["a0"].most("s0 = a0 (a0+b+c) has to stay below 1")
     b_most = b.most("the signs of the blocks weigh b")
     s1 = a1 * (a1 + b.least() + c.least()) / temperature
     divisor = "" if temperature == 1 else " / temperature"
     _require(s1 > 1, f"s1 > 1, and s1 = a1 (a1+b+c){divisor} may be {_round(s1, ROUND_FLOOR)}")
-    s0 = Fraction(0)
-    if a0 > 0:
-        s0 = a0 * (a0 + b_most + c.most("s0 = a0 (a0+b+c) has to stay below 1")) / temperature
+    c_most = c.most("s0 = a0 (a0+b+c) has to stay below 1")
+    s0 = a0 * (a0 + b_most + c_most) / temperature
     _require(s0 < 1, f"s0 < 1, and s0 = a0 (a0+b+c){divisor} may be {_round(s0, ROUND_CEILING)}")
     _require(n * (s1 - 1) >= s1, f"n (s1-1) >= s1, which holds from n = {math.ceil(s1 / (s1 - 1))} on")
-    f0, f1 = (1 / (1 + (n - 1) * arb(n) ** -arb(rational(s))) for s in (s0, s1))
-    p, eta = _firing_bound(f0, a0, b_most, boxes["d"])
-    triples = sum(_fires_surely(f1, a1, y_k, y_d, b, c) for y_k, y_d in product((1, -1), repeat=2))
+    p, eta = _firing_bound(_softmax_weight(n, s0), a0, b_most, boxes["d"])
+    f1 = _softmax_weight(n, s1)
+    triples = sum(_fires_surely(f1, a1, y_k, y_d, b, c_most) for y_k, y_d in product((1, -1), repeat=2))
     _require(triples > 0, "a sign triple fires on D1 everywhere in the ranges, a1 - b > 0.1, and none does")
-    low = ((1 - p) ** m - (1 - arb(triples) / 8) ** m).lower()
-    hypotheses = [
-        f"s1 = a1 (a1+b+c){divisor} > 1, since s1 - 1 >= {_round(s1 - 1, ROUND_FLOOR)}",
-        f"s0 = a0 (a0+b+c){divisor} < 1, since 1 - s0 >= {_round(1 - s0, ROUND_FLOOR)}",
-        f"n (s1-1) >= s1 from n = {n} on",
-        f"eta = 0.1 - f0 (a0+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0",
-        f"{triples} of 8 sign triples fire on D1",
-    ]
-    return low, hypotheses
-
-
-def _bound_linear(boxes: Mapping[str, Box], m: int, n: int) -> tuple[arb, list[str]]:
-    """Return an upper bound of P (U2), and the hypotheses with their values."""
-    a, b_most = boxes["a1"].most("the weight of the spike grows with it"), boxes["b"].most("block signs weigh b")
-    r = boxes["b"].least() + boxes["c"].least()
-    _require(r > 0, "b + c has a positive lower bound")
-    weight = arb(rational((a + r) / (a + r + (n - 1) * r)))
-    p, eta = _firing_bound(weight, a, b_most, boxes["d"])
-    hypotheses = [f"eta = 0.1 - f (a1+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0"]
-    return (1 - (1 - p) ** m).upper(), hypotheses
+    return (
+        p,
+        triples,
+        [
+            f"s1 = a1 (a1+b+c){divisor} > 1, since s1 - 1 >= {_round(s1 - 1, ROUND_FLOOR)}",
+            f"s0 = a0 (a0+b+c){divisor} < 1, since 1 - s0 >= {_round(1 - s0, ROUND_FLOOR)}",
+            f"n (s1-1) >= s1 from n = {n} on",
+            f"eta = 0.1 - f0 (a0+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0",
+            f"{triples} of 8 sign triples fire on D1",
+        ],
+    )
 
 
 def _firing_bound(weight: arb, a: Fraction, b: Fraction, d: Box) -> tuple[arb, arb]:
@@ -257,16 +282,13 @@ def _firing_bound(weight: arb, a: Fraction, b: Fraction, d: Box) -> tuple[arb, a
     return (-((eta / arb(rational(b))) ** 2) * (d.low.numerator - 2) / 2).exp(), eta
 
 
-def _fires_surely(f1: arb, a1: Fraction, y_k: int, y_d: int, b: Box, c: Box) -> bool:
+def _fires_surely(f1: arb, a1: Fraction, y_k: int, y_d: int, b: Box, c_most: Fraction) -> bool:
     """Whether a neuron with y_1 = + and these signs fires on D1 everywhere in the boxes, with weights from f1 to 1."""
     # The pre-activation is at least this, and affine in each of f, b and c: its minimum is at a corner.
-    if y_d < 0 and c.high is None:
-        return False
-    cs = [arb(0)] if y_d > 0 else [arb(rational(-2 * end)) for end in (c.least(), c.high or 0)]
-    bs = [arb(rational(end)) for end in (b.least(), b.most("the signs of the blocks weigh b"))]
+    below = arb(rational((y_d - 1) * c_most - GAP))
     return all(
-        f * (arb(rational(a1)) + y_k * end) - (1 - f) * end + below - arb(rational(GAP)) > 0
-        for f, end, below in product((f1, arb(1)), bs, cs)
+        f * (arb(rational(a1)) + y_k * end) - (1 - f) * end + below > 0
+        for f, end in product((f1, arb(1)), (arb(rational(x)) for x in (b.least(), b.most(""))))
     )
 
 

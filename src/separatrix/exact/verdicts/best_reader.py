@@ -88,7 +88,8 @@ class BestReader(Document):
             total = "" if every.rows == 1 else f", of all {rows} rows by {for_people(every.distance)}"
             return f"The outputs of D0 and D1 differ by {for_people(one.distance)} in one row{total}."
         noise = for_people(float(self.noise))
-        remark = ", near chance for one row" if is_near_chance(one) else ""
+        is_near_chance = one.accuracy is not None and one.accuracy <= 0.5 + NEAR_CHANCE
+        remark = ", near chance for one row" if is_near_chance else ""
         total = "" if every.rows == 1 else f"; of all {rows} rows, {_probability(every)}"
         return (
             f"With noise of sd {noise} on every output, the best possible reader of one row has accuracy "
@@ -98,11 +99,6 @@ class BestReader(Document):
 
 NEAR_CHANCE = 0.01
 """An accuracy that exceeds 1/2 by at most this is called near chance."""
-
-
-def is_near_chance(limit: ReaderLimit) -> bool:
-    """Whether the best reader of these rows is hardly better than a guess."""
-    return limit.accuracy is not None and limit.accuracy <= 0.5 + NEAR_CHANCE
 
 
 def _probability(limit: ReaderLimit) -> str:

@@ -66,7 +66,7 @@ def best_threshold(
     if gap is None or gap[0] < usual < gap[1]:
         return TunedThreshold(usual, fixed, among)
     tau = simplest_between(*gap)
-    point = type(construction).read({**_given_parameters(construction), "tau": tau})
+    point = type(construction).read({**construction.parameters.given_values(), "tau": tau})
     # Other draws than those of the usual tau, so that independent estimates are compared.
     outcome = solve(point, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
     is_proved = ENGINES[fixed.engine].proves
@@ -83,11 +83,6 @@ def _among(states: Sequence[States]) -> str:
     positions = f" at each of {len(states)} places" if len(states) > 1 else ""
     exception = f" but those within {float(off):.0e} of a pre-activation" if off else ""
     return f"all from 1e-100 to 1e6{exception}, over {states[0].description}{positions}"
-
-
-def _given_parameters(construction: Construction) -> dict[str, object]:
-    values = {name: getattr(construction.parameters, name) for name in type(construction.parameters).model_fields}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _best_gap(states: Sequence[States], usual: Fraction) -> Gap | None:

@@ -162,10 +162,6 @@ def simplest_between(low: Fraction, high: Fraction) -> Fraction:
             terms.append(int(1 / (high - low)) + 1)
             break
         low, high = 1 / (high - floor), 1 / (low - floor)
-    return _continued_fraction(terms)
-
-
-def _continued_fraction(terms: Sequence[int]) -> Fraction:
     value = Fraction(terms[-1])
     for term in reversed(terms[:-1]):
         value = term + 1 / value

@@ -15,8 +15,7 @@ from separatrix.core.documents import Document, Hidden, shown, shown_as
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.parameters.ranges import Number
-from separatrix.mechanisms import MECHANISMS, Mechanism
-from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_from
 
 
 @dataclass(frozen=True)

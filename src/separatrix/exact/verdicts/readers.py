@@ -23,7 +23,7 @@ from separatrix.exact.verdicts.best_reader import BestReader, best_reader
 from separatrix.exact.verdicts.best_threshold import TunedThreshold, best_threshold
 from separatrix.exact.verdicts.linear_reader import Witness, best_witness
 from separatrix.exact.verdicts.rounded_outputs import StoredOutputs, store_outputs
-from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, chance_of, verdict
+from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, chance_of, parse_request
 from separatrix.exact.verdicts.words import Word as VerdictWord
 from separatrix.mechanisms import Mechanism
 
@@ -309,14 +309,14 @@ def readers(
       all rows, under Gaussian noise of this standard deviation on every feature that is read.
     - `progress`: called with a description of each step.
 
-    >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
-    >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
+    >>> result = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> [(statement.word.value, statement.readers.split(" (")[0]) for statement in result.statements]
     [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
     """
     fields = construction_named(construction).schema.model_fields
     values = all_parameters(parameters, named, fields, OPTIONS)
     progress("the fixed reader")
-    fixed = verdict(construction, mechanism, values, delta=delta, noise_sd=noise_sd, sampling=sampling)
+    fixed = parse_request(construction, mechanism, values, delta=delta, noise_sd=noise_sd).compute(sampling)
     return try_other_readers(fixed, sampling, progress)
 
 

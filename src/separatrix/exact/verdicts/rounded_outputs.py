@@ -36,7 +36,7 @@ def store_in_format(outputs: Outputs, name: str) -> StoredOutputs:
     """Compare the outputs of both labels in one format, such as `bf16`."""
     if outputs.has_equal_rows:
         return StoredOutputs(True, 0.0, True)
-    rows = [_round_rows(outputs, label, name) for label in LABELS]
+    rows = [_in_format(outputs.entries(label, name == "fp64"), name) for label in LABELS]
     if len(rows[0][0]) != len(rows[1][0]):  # every row of D1 against the nearest of D0
         nearest = np.abs(rows[1][0][:, None] - rows[0][0][None]).max(-1).argmin(1)
         rows[0] = rows[0][0][nearest], rows[0][1][nearest]
@@ -64,12 +64,8 @@ def same_number(first: Ends, second: Ends, name: str) -> bool | None:
     return _difference(rounded_ends[0], rounded_ends[1], name)[0]
 
 
-def _round_rows(outputs: Outputs, label: Label, name: str) -> Bounds:
-    """Return both bounds of every value, rounded to the format."""
-    return _in_format(outputs.entries(label, name == "fp64"), name)
-
-
 def _in_format(bounds: Bounds, name: str) -> Bounds:
+    """Return both bounds of every value, rounded to the format."""
     low, high = bounds
     return bounds if name == "fp64" else (round_to_format(low, name), round_to_format(high, name))
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, overload
 
 from separatrix.constructions import construction_named
 from separatrix.core.documents import Document
-from separatrix.core.parameters import UsageError, all_parameters
-from separatrix.core.parameters.words import listed_mechanisms
+from separatrix.core.parameters import UsageError, all_parameters, listed_mechanisms
 from separatrix.core.result import Result, Row
 from separatrix.exact.engines import EngineRefusal, Sampling
 from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, VerdictRequest, parse_request
@@ -54,7 +53,7 @@ class Verdicts(Result):
     def summary(self) -> str:
         """The word for each mechanism, or how many have which where they are many."""
         kind = self.answers[0].construction.name
-        words = {name_of(item): _word(item) for item in self.verdicts}
+        words = {name_of(item): item.word if isinstance(item, Verdict) else "not computed" for item in self.verdicts}
         if len(words) > 4:
             counts = Counter(words.values()).most_common()
             return f"{len(words)} mechanisms on {kind}: {', '.join(f'{word} {k}' for word, k in counts)}"
@@ -86,10 +85,6 @@ class Verdicts(Result):
 def name_of(answer: Verdict | RefusedVerdict) -> str:
     """Return the name of the mechanism."""
     return answer.mechanism.spelled if isinstance(answer, Verdict) else answer.mechanism
-
-
-def _word(answer: Verdict | RefusedVerdict) -> str:
-    return answer.word if isinstance(answer, Verdict) else "not computed"
 
 
 def _parameters(answer: Verdict) -> Row:
@@ -150,11 +145,11 @@ def verdict(
     - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
     - `sampling`: how many draws, from which seed; for engines that sample.
 
-    >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
-    >>> found.word, round(found.outcome.distinguish, 6)
+    >>> result = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> result.word, round(result.outcome.distinguish, 6)
     ('distinguishes', 0.999755)
-    >>> found = verdict("spike", "linear", n=10**6)
-    >>> found.word, found.taken
+    >>> result = verdict("spike", "linear", n=10**6)
+    >>> result.word, result.taken
     ('blind', {'d': 102, 'm': 12, 'a0': '0.01', 'a1': '1.2', 'b': '0.2', 'c': '0.1'})
     >>> verdict("spike", ["softmax", "linear"])
     <Verdicts: spike: softmax distinguishes, linear blind>

@@ -14,7 +14,7 @@ from separatrix.constructions.reference import read_completed
 from separatrix.core.documents import Hidden, Inlined, shown, shown_as
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.numbers.spelling import for_people
-from separatrix.core.parameters import Parameters, UsageError, all_parameters
+from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import torch
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, engine_named, solve
@@ -23,10 +23,9 @@ from separatrix.exact.verdicts.best_reader import parse_noise
 from separatrix.exact.verdicts.lost_formats import LARGEST, lost_from
 from separatrix.exact.verdicts.theorem import theorem_coverage
 from separatrix.exact.verdicts.words import Word, word_for
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import Mechanism, mechanism_from
 from separatrix.mechanisms.calling import drawn_note, scale_note
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.mechanisms.load import mechanism_from
 
 if TYPE_CHECKING:
     from separatrix.exact.verdicts.best_threshold import TunedThreshold
@@ -235,20 +234,3 @@ def parse_request(
     engine_named(engine)
     point, taken = read_completed(kind, parameters)
     return VerdictRequest(point, mechanism_from(mechanism), engine, tolerance, noise, taken)
-
-
-def verdict(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object] | None = None,
-    *,
-    engine: str = "auto",
-    delta: object = DELTA,
-    noise_sd: object = None,
-    sampling: Sampling | None = None,
-    **named: object,
-) -> Verdict:
-    """Return the verdict on one mechanism; `separatrix.verdict` also accepts several."""
-    fields = construction_named(construction).schema.model_fields
-    values = all_parameters(parameters, named, fields, OPTIONS)
-    return parse_request(construction, mechanism, values, engine, delta, noise_sd).compute(sampling)

@@ -52,9 +52,7 @@ class FeatureMechanism(Mechanism):
     normalised: bool = flag(True)
     """Whether the weights of a row are divided by their sum."""
 
-    @property
-    def is_normalised(self) -> bool:
-        return self.normalised
+    is_normalised = property(lambda self: self.normalised)
 
     @abstractmethod
     def compute_features(self, x: Tokens, side: Side) -> Features:
@@ -108,25 +106,21 @@ class FeatureMechanism(Mechanism):
         return self._attend_causally(memory, q, k, v, multiplicity, chunk)
 
     @property
-    def has_fixed_sums(self) -> bool:
+    def fixed_state(self) -> bool:
         """Whether later tokens need only `sum phi(k)ᵀ v` of those before: if positions have no effect."""
         return self.permutation_equivariant and self.length_free
-
-    @property
-    def fixed_state(self) -> bool:
-        return self.has_fixed_sums
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
         return self.summarise(k, v)
 
     def decode(self, past: Past | None, new: NewTokens) -> tuple[Answers, Past]:
-        """Decode from the sums, if it `has_fixed_sums`."""
-        if not self.has_fixed_sums:
+        """Decode from the sums, if they are a `fixed_state`."""
+        if not self.fixed_state:
             return super().decode(past, new)
         return decode_from_sums(self, self, past, new)
 
     def summarise(self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any) -> tuple[Tensor, ...]:
-        """Return the state that later tokens need of these, if it `has_fixed_sums`; its size is fixed."""
+        """Return the state that later tokens need of these, if it has a `fixed_state`."""
         with full_precision(v):
             _, k, v, multiplicity, _ = self._prepare(k, k, v, present, extras)
             memory = self._empty_memory(k, v)

@@ -27,6 +27,7 @@ class Linear(ScoreMechanism):
     name = "linear"
     formula = "<q,k> / sum <q,k>"
     source = "[paper] arXiv 2310.11685"
+    fixed_state = True
     homogeneous = True
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -44,10 +45,6 @@ class Linear(ScoreMechanism):
     def feature_map(self) -> IdentityFeatures:
         """The feature map with the same scores: its causal form is linear in the tokens."""
         return IdentityFeatures()
-
-    @property
-    def fixed_state(self) -> bool:
-        return True
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
         return self.feature_map.summarise(k, v)

@@ -93,7 +93,7 @@ class Alibi(WrapperMechanism, FadingMechanism):
 
     @property
     def fixed_state(self) -> bool:
-        return self.faded_features is not None and self.faded_features.inner.has_fixed_sums
+        return self.faded_features is not None and self.faded_features.inner.fixed_state
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
         assert self.faded_features is not None

@@ -48,9 +48,7 @@ class RecurrentMechanism(Mechanism):
     stores_inputs_only: ClassVar[bool] = False
     """Whether autograd stores little more than the inputs of `advance`, so that no run is computed again."""
 
-    @property
-    def is_normalised(self) -> bool:
-        return False
+    is_normalised = property(lambda _: False)
 
     def init_state(self, q: Queries, v: Values) -> State:
         """Return the state before the first token: zeros, in float32 for 16-bit tokens."""
@@ -71,9 +69,7 @@ class RecurrentMechanism(Mechanism):
         if queries != keys:
             raise UsageError(f"{self.name} reads a query with each key; there are {queries} and {keys}")
 
-    @property
-    def fixed_state(self) -> bool:
-        return True
+    fixed_state = True
 
     def example_state(self, tokens: int, k: Keys, v: Values) -> State:
         """Return the state after this number of tokens, or after as many as it takes to stop growing."""

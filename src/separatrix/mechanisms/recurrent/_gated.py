@@ -7,12 +7,15 @@ mechanism is a function of (q, k, v) alone; `log_gates` given to any form replac
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from separatrix.core.parameters import exact
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Mechanism
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism
-from separatrix.mechanisms.recurrent._decay import log_exact
+from separatrix.mechanisms._methods import step_method
+from separatrix.mechanisms._types import Key, Output, Query, Value
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read
+from separatrix.mechanisms.recurrent._decay import decay_state, log_exact
 
 
 class WithGates(Mechanism):
@@ -35,3 +38,12 @@ class WithGates(Mechanism):
 
 class GatedMechanism(WithGates, RecurrentMechanism):
     """A recurrent mechanism with gates."""
+
+
+class GatedSums(GatedMechanism):
+    """A mechanism whose state is `S_t = diag(a_t) S_{t-1} + k_t v_tᵀ`, read as `o_t = q_t S_t`."""
+
+    @step_method
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
+        state = (decay_state(extras_t["log_gates"], state[0]) + outer(k_t, v_t),)
+        return state, read(state[0], q_t)

@@ -38,9 +38,7 @@ class CausalLinear(RecurrentMechanism):
     normalised: bool = flag(False)
     """Whether each row is divided by the sum of its scores."""
 
-    @property
-    def is_normalised(self) -> bool:
-        return self.normalised
+    is_normalised = property(lambda self: self.normalised)
 
     @attention_method
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions) -> Attended:

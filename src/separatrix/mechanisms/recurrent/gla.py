@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.core.tensors import Float, Tensor, functional, torch
-from separatrix.mechanisms._methods import advance_method, attention_method, step_method
+from separatrix.mechanisms._methods import advance_method, attention_method
 from separatrix.mechanisms._recompute import is_transformed
-from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import CHANNEL_GATES
-from separatrix.mechanisms.recurrent._base import State, outer, read
-from separatrix.mechanisms.recurrent._decay import Decays, accumulate_gates, decay_state, pad_to_power_of_two
-from separatrix.mechanisms.recurrent._gated import GatedMechanism
+from separatrix.mechanisms.recurrent._base import State
+from separatrix.mechanisms.recurrent._decay import Decays, accumulate_gates, pad_to_power_of_two
+from separatrix.mechanisms.recurrent._gated import GatedSums
 
 TEMPERATURE = 16
 """The paper's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
@@ -21,7 +21,7 @@ MILD_BLOCK = 16
 """Tokens of these blocks if a whole run decays by more."""
 
 
-class Gla(GatedMechanism):
+class Gla(GatedSums):
     """`S_t = diag(a_t) S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t`, with gates a_t in [0, 1]^width [rec].
 
     The paper's gates are `sigmoid(W x_t + bias)^(1/16)` with a learned W of low rank. `log_gates` of shape
@@ -48,11 +48,6 @@ class Gla(GatedMechanism):
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
         decays = accumulate_gates(extras["log_gates"], v.dtype).pairwise()
         return torch.einsum("bhid,bhijd,bhjd->bhij", q, decays, k) @ v
-
-    @step_method
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        state = (decay_state(extras_t["log_gates"], state[0]) + outer(k_t, v_t),)
-        return state, read(state[0], q_t)
 
     @advance_method
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.mechanisms._methods import advance_method, attention_method, step_method
-from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Output, Queries, Query, Value, Values
+from separatrix.mechanisms._methods import advance_method, attention_method
+from separatrix.mechanisms._types import Attended, CallOptions, Keys, Queries, Values
 from separatrix.mechanisms.extras import HEAD_GATES
-from separatrix.mechanisms.recurrent._base import State, outer, read
-from separatrix.mechanisms.recurrent._decay import advance_scalar, decay_state, scalar_decays
-from separatrix.mechanisms.recurrent._gated import GatedMechanism
+from separatrix.mechanisms.recurrent._base import State
+from separatrix.mechanisms.recurrent._decay import advance_scalar, scalar_decays
+from separatrix.mechanisms.recurrent._gated import GatedSums
 
 
-class Ssd(GatedMechanism):
+class Ssd(GatedSums):
     """`S_t = a_t S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t`, with a scalar gate a_t in [0, 1] [rec].
 
     In Mamba-2 q, k, v are C, B and the input scaled by its step size, and the gate is a learned function of
@@ -34,11 +34,6 @@ class Ssd(GatedMechanism):
     @attention_method
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:
         return (q @ k.mT * scalar_decays(extras["log_gates"], v.dtype)[1]) @ v
-
-    @step_method
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        state = (decay_state(extras_t["log_gates"], state[0]) + outer(k_t, v_t),)
-        return state, read(state[0], q_t)
 
     @advance_method
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:

@@ -8,20 +8,18 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from separatrix.core.errors import UsageError
 from separatrix.core.files.writing import require_writable, write_whole
+from separatrix.core.lazy import pl
 from separatrix.core.numbers.json import json_file
-from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.core.result import Result
 from separatrix.pages.paper import PICTURES, Axes, new_figure, paper_style, save_figure
 from separatrix.pages.plots.registry import DRAWINGS, call
-
-if TYPE_CHECKING:
-    import polars as pl
+from separatrix.sweeps.store.export import make_harmless
 
 TABLES = (".json", ".csv", ".parquet")
 
@@ -76,7 +74,7 @@ def _writers(result: Result) -> dict[str, Callable[[], bytes]]:
     pictures = PICTURES if drawing.panels(result) else ()
     return {
         ".json": lambda: json_file(result.as_json()),
-        ".csv": lambda: _csv(result.to_frame()),
+        ".csv": lambda: make_harmless(result.to_frame()).write_csv().encode(),
         ".parquet": lambda: _parquet(result.to_frame()),
         **{suffix: lambda suffix=suffix: _picture(result, suffix[1:]) for suffix in pictures},  # type: ignore[misc]
         **{suffix: lambda suffix=suffix: drawing.content(suffix, result) for suffix in drawing.files},  # type: ignore[misc]
@@ -87,15 +85,6 @@ def _picture(result: Result, kind: str) -> bytes:
     figure = DRAWINGS[result.kind].figure
     with paper_style():
         return save_figure(call(figure, result) if figure else plot(result).figure, kind)
-
-
-def _csv(frame: pl.DataFrame) -> bytes:
-    """Return the table; texts that a spreadsheet would run as a formula are made harmless."""
-    import polars as pl
-
-    texts = [column.name for column in frame.select(pl.col(pl.String)) if column.str.contains(SUSPECT).any()]
-    harmless = pl.col(texts).map_elements(lambda text: no_formula(visible(text)), return_dtype=pl.String)
-    return (frame.with_columns(harmless) if texts else frame).write_csv().encode()
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:

@@ -9,17 +9,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.core.documents import Document, Inlined, shown
+from separatrix.core.lazy import pl
 from separatrix.core.parameters import UsageError
 from separatrix.sweeps.store.errors import Damage
 from separatrix.sweeps.store.selection import REQUESTED, select_cells
 from separatrix.sweeps.store.store import Store
 from separatrix.sweeps.store.sweep_list import find_sweep
-
-if TYPE_CHECKING:
-    import polars as pl
 
 REQUEST = ("construction", "mechanism", "parameters", *REQUESTED)
 """Cells that agree in all of these are the same request."""

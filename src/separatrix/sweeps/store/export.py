@@ -8,22 +8,20 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, NotRequired
+from typing import Any, BinaryIO, NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.documents import Document
+from separatrix.core.lazy import pl
 from separatrix.core.numbers.json import finite, json_text
 from separatrix.core.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.core.parameters import UsageError
 from separatrix.core.parameters.grid import is_whole
 from separatrix.sweeps.store.schema import VERDICT
 from separatrix.sweeps.store.selection import Selection
-
-if TYPE_CHECKING:
-    import polars as pl
 
 STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 """Characters that JSON does not escape, and that a terminal may interpret."""
@@ -119,24 +117,19 @@ def write(selection: Selection, ending: str, file: BinaryIO) -> None:
 
 
 def _write_csv(selection: Selection, file: BinaryIO) -> None:
-    import polars as pl
-
     for number, chunk in enumerate(selection.frames()):
-        safe = chunk.rename({name: _make_harmless(name) for name in chunk.columns})
-        texts = [name for name, kind in safe.schema.items() if kind == pl.String]
-        safe = safe.with_columns(_make_column_harmless(safe[name]) for name in texts)
-        file.write(safe.write_csv(include_header=number == 0).encode())
+        file.write(make_harmless(chunk.rename(_make_text_harmless)).write_csv(include_header=number == 0).encode())
 
 
-def _make_column_harmless(column: pl.Series) -> pl.Series:
+def make_harmless(frame: pl.DataFrame) -> pl.DataFrame:
     """Change texts that a spreadsheet would take for a formula, or a terminal for a command."""
-    if not column.str.contains(SUSPECT).any():
-        return column
-    texts = [None if text is None else _make_harmless(text) for text in column]
-    return type(column)(column.name, texts, dtype=column.dtype)
+    suspects = [column.name for column in frame.select(pl.col(pl.String)) if column.str.contains(SUSPECT).any()]
+    if not suspects:
+        return frame
+    return frame.with_columns(pl.col(suspects).map_elements(_make_text_harmless, return_dtype=pl.String))
 
 
-def _make_harmless(text: str) -> str:
+def _make_text_harmless(text: str) -> str:
     return no_formula(visible(text))
 
 

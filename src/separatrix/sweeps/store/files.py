@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from separatrix.core.lazy import pl
 from separatrix.core.parameters.model import require_known
 from separatrix.sweeps.store.errors import DAMAGED, StoreError
 from separatrix.sweeps.store.reader import Reader, Values
@@ -18,8 +19,6 @@ from separatrix.sweeps.store.rows import CellStatus, Checkpoint, File
 from separatrix.sweeps.store.schema import cells, files, is_among
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from separatrix.sweeps.store.store import Store
 
 CHECKPOINT = ".checkpoint"
@@ -29,8 +28,6 @@ CURVES = "curves.parquet"
 
 def make_curves_file(rows: Iterable[tuple[int, str, float]]) -> File:
     """Return learning curves as a Parquet file with one row for each `(step, name, value)`."""
-    import polars as pl
-
     schema, buffer = {"step": pl.Int64, "name": pl.String, "value": pl.Float64}, BytesIO()
     pl.DataFrame(list(rows), schema=schema, orient="row").write_parquet(buffer)
     return File(CURVES, buffer.getvalue(), "application/vnd.apache.parquet")
@@ -38,8 +35,6 @@ def make_curves_file(rows: Iterable[tuple[int, str, float]]) -> File:
 
 def read_curves(store: Store, cell: str) -> pl.DataFrame:
     """Return the learning curves of a cell, with columns `step`, `name` and `value`."""
-    import polars as pl
-
     return pl.read_parquet(BytesIO(read_file(store, cell, CURVES)))
 
 

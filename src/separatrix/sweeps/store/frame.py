@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from separatrix.core.lazy import pl
 from separatrix.core.parameters import UsageError, nearest, split_mechanisms
 from separatrix.core.parameters.model import require_known as require_name
 from separatrix.sweeps.store.addresses import DEFAULT
@@ -17,9 +17,6 @@ from separatrix.sweeps.store.schema import VERDICT, cells
 from separatrix.sweeps.store.selection import select_cells
 from separatrix.sweeps.store.store import Store
 from separatrix.sweeps.store.sweep_list import find_sweep
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_LISTED = 20
 
@@ -52,8 +49,6 @@ def frame(
     store: Store, wanted: Filter | None = None, sweep: int | None = None, limit: int | None = None
 ) -> pl.DataFrame:
     """Return the cells that a filter describes, sorted by what was requested; warn of damage."""
-    import polars as pl
-
     with select_cells(store, wanted, sweep, limit) as selection:
         table = pl.concat(selection.frames())
     if selection.count == 0:

@@ -133,24 +133,20 @@ def is_among(column: sa.ColumnElement[Any], values: Collection[str], dialect: st
     return column.in_(sa.select(sa.func.json_each(value_list).table_valued("value").c.value))
 
 
-def _as_number(x: Any) -> float | None:
+KINDS: dict[type, Callable[[Any], Any]] = {
+    bytes: bytes,
+    int: int,
     # Databases disagree about -0.0 and NaN.
-    return float(x) + 0.0 if x == x else None
-
-
-def _as_text(x: Any) -> str:
+    float: lambda x: float(x) + 0.0 if x == x else None,
     # No database takes a lone surrogate, and PostgreSQL takes no zero character.
-    return str(x).encode(errors="replace").decode().replace("\0", "?")
-
-
-def _converter(column: sa.Column[Any]) -> Callable[[Any], Any]:
-    if isinstance(column.type, sa.JSON):
-        return json.dumps
-    kinds: dict[type, Callable[[Any], Any]] = {bytes: bytes, float: _as_number, int: int}
-    return kinds.get(column.type.python_type, _as_text)
-
-
-CONVERTERS = {table.name: {c.name: _converter(c) for c in list(table.c)[:-1]} for table in TABLES}
+    str: lambda x: str(x).encode(errors="replace").decode().replace("\0", "?"),
+}
+CONVERTERS = {
+    table.name: {
+        c.name: json.dumps if isinstance(c.type, sa.JSON) else KINDS[c.type.python_type] for c in list(table.c)[:-1]
+    }
+    for table in TABLES
+}
 """Functions that make plain values, by table and column."""
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.core.lazy import pl
 from separatrix.core.numbers import parse_exact
 from separatrix.core.parameters import UsageError
 from separatrix.sweeps.store.errors import Damage, StoreError
@@ -21,9 +22,6 @@ from separatrix.sweeps.store.reader import COLUMNS, POSITIONS, CellRow, Reader
 from separatrix.sweeps.store.rows import Environment
 from separatrix.sweeps.store.schema import VERDICT, cells
 from separatrix.sweeps.store.store import Store
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LEADING = ("construction", "mechanism")
 """The columns before those of the parameters."""
@@ -119,7 +117,8 @@ class Selection:
         self._environment_ids.update(columns["environment"])
         # An empty text says nothing, but a seed of 0 does.
         self._used.update(name for name in (*LEADING, *REQUESTED) if {*columns[name]} - {None, ""})
-        self.words.update(map(_first_text, columns["verdict"], columns["status"]))
+        outcomes = zip(columns["verdict"], columns["status"], strict=True)
+        self.words.update(verdict or status for verdict, status in outcomes)
         self.count += len(intact)
         marks = ", ".join("?" * (1 + len(COLUMNS) + len(keys)))
         values = zip([row.part for row in intact], *columns.values(), *keys, strict=True)
@@ -154,8 +153,6 @@ class Selection:
     @property
     def schema(self) -> dict[str, Any]:
         """The types of the columns of every frame, by name."""
-        import polars as pl
-
         kinds = {ColumnType.WHOLE: pl.Int64, ColumnType.FLOAT: pl.Float64, ColumnType.TEXT: pl.String}
         types = {float: pl.Float64, int: pl.Int64}
         leading, trailing = self.fixed_columns
@@ -169,8 +166,6 @@ class Selection:
 
     def frames(self, limit: int = -1) -> Iterator[pl.DataFrame]:
         """Yield the cells in order, in chunks; at least one, which may be empty."""
-        import polars as pl
-
         schema = self.schema
         keys = ("part", *LEADING, *(f"sort_key_{i}" for i in range(len(self.spreads))), "asked", "seed", "id")
         order = ", ".join(f"{key} NULLS LAST" for key in keys)
@@ -262,10 +257,6 @@ def _decode(values: tuple[Any, ...]) -> tuple[Any, Any]:
         if type(mapping) is not dict or not {*map(type, mapping.values())} <= {str}:
             return None, None
     return point, finding
-
-
-def _first_text(verdict: str | None, status: str) -> str:
-    return verdict or status
 
 
 @lru_cache(maxsize=50_000)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from separatrix.core.parameters import UsageError, require_known
+from separatrix.core.parameters import find_known
 from separatrix.core.registry import by_name, find_classes
 from separatrix.training.data._base import DataFloors, DataSet, DataSetState
 from separatrix.training.data.fetching import FetchedDataSet, fetch
@@ -23,24 +23,8 @@ DATASETS: dict[str, DataSet[Any]] = {name: kind() for name, kind in _kinds.items
 
 def dataset_named(name: str) -> DataSet[Any]:
     """Return the data set of this name, for example `mnist`, or raise a UsageError that lists the names."""
-    if not isinstance(name, str):
-        raise UsageError(f"{name!r} is not the name of a data set; write for example 'mnist'")
-    require_known("data set", name, DATASETS)
-    return DATASETS[name]
+    return find_known("data set", name, DATASETS, "mnist")
 
 
-__all__ = [
-    "DATASETS",
-    "DataFloors",
-    "DataSet",
-    "DataSetState",
-    "FetchedDataSet",
-    "Images",
-    "MissingData",
-    "Splits",
-    "Stream",
-    "Texts",
-    "data_folder",
-    "dataset_named",
-    "fetch",
-]
+__all__ = ["DATASETS", "DataFloors", "DataSet", "DataSetState", "FetchedDataSet", "Images", "MissingData"]
+__all__ += ["Splits", "Stream", "Texts", "data_folder", "dataset_named", "fetch"]

@@ -2,7 +2,7 @@
 
 import sys
 
-from separatrix.core.parameters import UsageError, require_known
+from separatrix.core.parameters import find_known
 from separatrix.core.registry import by_name, find_classes
 from separatrix.training.tasks import real
 from separatrix.training.tasks._base import Bound, Metric, ProvedCeiling, Samples, Split, Task
@@ -19,23 +19,8 @@ REAL_TASKS: dict[str, type[RealTask]] = by_name(_real, "tasks")
 
 def task_named(name: str) -> type[Task]:
     """Return the task of this name, for example `needle`, or raise a UsageError that lists the names."""
-    if not isinstance(name, str):
-        raise UsageError(f"{name!r} is not the name of a task; write for example 'needle'")
-    tasks: dict[str, type[Task]] = {**TASKS, **REAL_TASKS}
-    require_known("task", name, tasks)
-    return tasks[name]
+    return find_known("task", name, {**TASKS, **REAL_TASKS}, "needle")
 
 
-__all__ = [
-    "REAL_TASKS",
-    "TASKS",
-    "Bound",
-    "Metric",
-    "ProvedCeiling",
-    "RealTask",
-    "Samples",
-    "Setting",
-    "Split",
-    "Task",
-    "task_named",
-]
+__all__ = ["REAL_TASKS", "TASKS", "Bound", "Metric", "ProvedCeiling", "RealTask", "Samples", "Setting"]
+__all__ += ["Split", "Task", "task_named"]

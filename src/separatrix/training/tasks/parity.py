@@ -30,9 +30,7 @@ class ParityTask(LengthTask):
     setting = MANY_ANSWERS | {"rates": "0.003,0.01,0.03", "tests": 1000}
     vocabulary = outputs = 2
 
-    @property
-    def bits(self) -> float:
-        return self.trained
+    bits = property(lambda task: task.trained)
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, first = self.length_in(split), self.first_scored(split)

@@ -21,7 +21,6 @@ from separatrix.exact.proofs.request import ProofRequest, parse_proof_request
 from separatrix.exact.verdicts import Verdict, Verdicts, certify, verdict, write_certificate
 from separatrix.exact.verdicts.question import Question, question
 from separatrix.exact.verdicts.verdict import parse_delta
-from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.web.endpoints._base import (
     ENGINE_OPTION,
@@ -83,7 +82,7 @@ def answer_verdict(
     if sampling.in_format:
         raise Slow
     verdicts: list[Verdict] = [
-        solve_without_draws(engine, partial(verdict_on_one, construction, name, words, delta=delta)) for name in names
+        solve_without_draws(engine, partial[Verdict](verdict, construction, name, words, delta=delta)) for name in names
     ]
     return verdicts[0] if len(verdicts) == 1 else Verdicts(tuple(verdicts))
 
@@ -170,7 +169,7 @@ def find_boundary(
 def certify_verdict(construction: ConstructionName, mechanism: MechanismNames, words: Words, options: Options) -> Reply:
     """The file that `separatrix verdict --certificate` writes, for `separatrix check`."""
     delta = options.get("delta", DEFAULT_DELTA)
-    result = verdict_on_one(construction, mechanism, words, engine="certified", delta=delta)
+    result = verdict(construction, mechanism, words, engine="certified", delta=delta)
     try:
         certificate = certify(result.construction, result.mechanism, result.delta)[1]
     except EngineRefusal as refused:

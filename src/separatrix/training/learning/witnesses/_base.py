@@ -10,7 +10,8 @@ from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.layers import Model
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning.batch import SampleBatch, iterate_batches, score_model, take_positions
-from separatrix.training.learning.witnesses._writing import Matrix, silence
+from separatrix.training.learning.witnesses._channels import Matrix
+from separatrix.training.learning.witnesses._writing import silence
 from separatrix.training.tasks import Samples, Setting, Split, Task
 
 TRIAL_ANSWERS = 1000

@@ -1,23 +1,19 @@
 """Writing weights into a model: blocks without effect, heads given by matrices, shifted tokens.
 
-Matrices are (channels, width): they map a token of the stream to channels of queries, keys or values.
+Matrices map a token of the stream to channels of queries, keys or values.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
-from separatrix.core.tensors import Float, Tensor, torch
+from separatrix.core.tensors import torch
 from separatrix.layers import Attention, Model
+from separatrix.training.learning.witnesses._channels import Matrix
 from separatrix.training.learning.witnesses._families import BILINEAR, family_of
-from separatrix.training.tasks import Setting
 
 OPEN = 10.0
 """The logit of open gates: a gate loses about exp(-OPEN) at each token."""
-LARGE_CONSTANT = 100.0
-"""A constant in one channel, large compared to all others."""
 LONG_KEY = 30.0
 """A constant in one channel of a key, so large that scaling the key to length 1 is nearly linear."""
 NEUTRAL = {
@@ -28,8 +24,6 @@ NEUTRAL = {
 }
 """Values at which learned extras have no effect, by their names in `separatrix.mechanisms.learned`: low-rank
 gates, step sizes, the strength of writes, forget gates, the weights of levels, sinks."""
-
-Matrix = Float[Tensor, "channels width"]
 
 
 def silence(model: Model) -> None:
@@ -105,39 +99,3 @@ def shift_tokens(attention: Any, part: int, tokens: int = 1, channel: int | None
         # The last tap of the depthwise convolution is the token itself, the one before it its predecessor.
         attention.convolve.weight[rows] = 0
         attention.convolve.weight[rows, 0, attention.convolve.size - 1 - tokens] = 1
-
-
-def select_channels(width: int, *channels: int) -> Matrix:
-    """Return the map to some channels of the stream.
-
-    >>> select_channels(3, 2, 0).tolist()
-    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    """
-    return torch.eye(width)[list(channels)]
-
-
-@dataclass(frozen=True)
-class ConstantChannel:
-    """A channel of the stream that holds the same number in every token.
-
-    With norms the number is large: the other channels then hardly change the root mean square of a token, so
-    that the norm is linear in them, up to |x|² / 2 LARGE_CONSTANT².
-    """
-
-    setting: Setting
-    channel: int
-
-    @property
-    def number(self) -> float:
-        """The number in the channel."""
-        return LARGE_CONSTANT if self.setting.norm else 1.0
-
-    @property
-    def gain(self) -> float:
-        """The factor by which a norm divides tokens; 1 without norms."""
-        return self.number / math.sqrt(self.setting.width) if self.setting.norm else 1.0
-
-    @property
-    def unit(self) -> Float[Tensor, "1 width"]:
-        """The map of every token to 1."""
-        return select_channels(self.setting.width, self.channel) / self.number

@@ -9,8 +9,9 @@ from typing import Any
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning.witnesses._base import TaskWitness, fit_threshold
+from separatrix.training.learning.witnesses._channels import select_channels
 from separatrix.training.learning.witnesses._families import family_of
-from separatrix.training.learning.witnesses._writing import select_channels, write_head, write_strength
+from separatrix.training.learning.witnesses._writing import write_head, write_strength
 from separatrix.training.tasks import Setting
 from separatrix.training.tasks.duplication import DuplicationTask
 

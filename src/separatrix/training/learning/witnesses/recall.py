@@ -9,9 +9,10 @@ from typing import Any
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning.witnesses._base import TaskWitness
+from separatrix.training.learning.witnesses._channels import Matrix
 from separatrix.training.learning.witnesses._codes import QueryKeyCodes, retrieval_codes
 from separatrix.training.learning.witnesses._families import SPELLINGS
-from separatrix.training.learning.witnesses._writing import Matrix, shift_tokens, write_head, write_strength
+from separatrix.training.learning.witnesses._writing import shift_tokens, write_head, write_strength
 from separatrix.training.tasks import Setting
 from separatrix.training.tasks.induction import InductionTask
 from separatrix.training.tasks.mqar import RecallTask

@@ -8,16 +8,10 @@ from typing import Any, NamedTuple
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning.witnesses._base import TaskWitness, fit_scale
+from separatrix.training.learning.witnesses._channels import ConstantChannel, Matrix, select_channels
 from separatrix.training.learning.witnesses._codes import spread_codes
 from separatrix.training.learning.witnesses._families import SPELLINGS, Family, family_of, logit_factor
-from separatrix.training.learning.witnesses._writing import (
-    OPEN,
-    ConstantChannel,
-    Matrix,
-    select_channels,
-    write_head,
-    write_strength,
-)
+from separatrix.training.learning.witnesses._writing import OPEN, write_head, write_strength
 from separatrix.training.tasks import Setting
 from separatrix.training.tasks.regression import RegressionTask
 

@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning.witnesses._base import TaskWitness, fit_threshold
+from separatrix.training.learning.witnesses._channels import ConstantChannel, Matrix, select_channels
 from separatrix.training.learning.witnesses._families import SPELLINGS, Family, family_of, invert_features, logit_factor
-from separatrix.training.learning.witnesses._writing import (
-    LONG_KEY,
-    ConstantChannel,
-    Matrix,
-    select_channels,
-    write_head,
-    write_strength,
-)
+from separatrix.training.learning.witnesses._writing import LONG_KEY, write_head, write_strength
 from separatrix.training.tasks import Setting
 from separatrix.training.tasks.spike import SpikeTask
 

@@ -32,9 +32,7 @@ class SequentialCifarTask(ImageTask):
     relations = (divides(32),)
     setting = REAL_DATA_SETTING
 
-    @property
-    def colours(self) -> int:
-        return 1 if self.grey else 3
+    colours = property(lambda self: 1 if self.grey else 3)
 
     def pixels(self, images: Images) -> NDArray[Any]:
         if not self.grey:
