@@ -318,12 +318,12 @@ FORGERIES: dict[str, tuple[str, Forgery]] = {
     "a level of two": ("a1", _head("at", "2")),
     "a level in other digits": ("a1", _head("at", "٠.٥")),
     "a level as a float": ("a1", _head("at", 0.5)),
-    "an end that is a boundary": ("a1", _no_end({"format": "separatrix boundary certificate", "version": 2})),
+    "an end that is a boundary": ("a1", _no_end({"format": "separatrix boundary certificate", "version": 3})),
     "an end that is nothing": ("a1", _no_end(None)),
     "crossings that are none": ("a1", _head("crossings", {})),
     "version true": ("a1", _head("version", True)),
-    "version 2.0": ("a1", _head("version", 2.0)),
-    "version 3": ("a1", _head("version", 3)),
+    "version 3.0": ("a1", _head("version", 3.0)),
+    "version 4": ("a1", _head("version", 4)),
 }
 
 
@@ -338,11 +338,10 @@ def test_a_forged_boundary_is_refused(case: str, forge: Forgery) -> None:
     assert all(len(line) < 160 and line.isprintable() for line in report.failed)
 
 
-def test_a_certificate_of_an_older_version_is_told_what_to_do() -> None:
+def test_a_certificate_of_another_version_is_to_be_made_again() -> None:
     document = boundary_of("a1")
     old = {name: document[name] for name in ("format", "parameter", "at", "crossings")}
     (line,) = check_boundary(signed({**old, "version": 1})).failed
-    assert "older separatrix" in line
     assert "make it again with separatrix boundary" in line
 
 
@@ -530,7 +529,7 @@ def test_check_prints_the_statement(capsys: pytest.CaptureFixture[str], tmp_path
     said = " ".join(out.split())
     assert code == 0
     assert "softmax (temperature=1) on spike, where a1 alone moves." in said
-    assert "it rises through 0.5 somewhere between the two. Not claimed:" in said
+    assert "it rises through 0.5 somewhere between the two, exactly once. From a1=" in said
     code, out, _ = run(capsys, "check", str(path), "--json")
     assert '"statement": [' in out
 

@@ -108,6 +108,8 @@ def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
         place = f"{name} = {roots}" if roots else f"nowhere in this range of {name}"
         formula = boundary.analytic.formula
         lines.append(f"{formula.formula} {formula.tag}, {formula.limit}: {place}")
+    if boundary.error_term is not None:
+        lines.append(boundary.error_term.statement)
     lines += [f"{boundary.engine}: {boundary.evidence}", boundary.guarantee]
     lines += [boundary.question.reference_remark, boundary.length_remark]
     if certificate is not None:

@@ -20,7 +20,8 @@ from cases import BASE
 from expectations import assert_refused, run
 from separatrix.analysis.maps import Boundary, boundary
 from separatrix.analysis.maps.boundary import certify_boundary
-from separatrix.analysis.maps.boundary_search import LevelReading, SideChange, find_changes, sections, whole_sections
+from separatrix.analysis.maps.boundary_search import LevelReading, SideChange, find_changes, whole_sections
+from separatrix.analysis.maps.separation import sections
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, UsageError
@@ -122,14 +123,16 @@ def test_m_can_rise_and_fall_and_no_crossing_is_missed() -> None:
     changes = [m for m in range(1, 399) if every[m - 1] != every[m]]
     assert [crossing.lo.value for crossing in found.crossings if crossing.hi.value < 400] == changes
     assert [crossing.rises for crossing in found.crossings] == [True, False]
-    assert found.guarantee.startswith("There are no others: s^m - q^m")
+    assert found.guarantee.startswith("These are the only crossings in this range (proved): s^m - q^m")
 
 
 def test_no_crossing_is_said_with_both_ends() -> None:
     found = sx.boundary("spike", "linear", **FIXED, a1="0.5:1.5", n=1000)
     assert found.crossings == ()
     assert found.ends[0].p < found.ends[1].p < 1e-5
-    assert "two crossings between neighbouring values would be missed" in found.guarantee
+    assert found.guarantee.startswith("No crossing in this range (proved)")
+    searched = sx.boundary("spike", "linear", **FIXED, a1="0.5:1.5", n=1000, engine="closed")
+    assert "two crossings between neighbouring values would be missed" in searched.guarantee
 
 
 def test_a_peak_in_m_that_is_not_reached_leaves_the_question_open() -> None:

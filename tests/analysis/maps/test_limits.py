@@ -122,7 +122,7 @@ def test_values_whose_side_is_unknown_are_counted_in_the_guarantee() -> None:
     open_found = replace(found, completeness="", undecided=0)
     assert open_found.guarantee.endswith("(a finer scan looks closer).")
     assert replace(open_found, undecided=2).guarantee.endswith(" The side of 2 of them is not known.")
-    assert replace(found, completeness="P rises").guarantee == "There are no others: P rises."
+    assert replace(found, completeness="P rises").guarantee == "The only crossing in this range (proved): P rises."
 
 
 def test_limits_of_settings_are_inside(monkeypatch: pytest.MonkeyPatch) -> None:

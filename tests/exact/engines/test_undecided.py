@@ -13,7 +13,7 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import EngineRefusal, certified, closed
 from separatrix.exact.engines.amplitudes import float_values, scale
-from separatrix.exact.engines.certified import Threshold, Triple, _least_firing
+from separatrix.exact.engines.certified import Threshold, Triple, least_firing
 from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.thresholds import Thresholds
 from separatrix.exact.outputs.kernels import rational_model, with_kernel
@@ -39,17 +39,17 @@ BLOCKS = 5
 def test_rows_fire_where_they_exist(sigma: int, least: int, expected: int) -> None:
     threshold = Threshold(1, ALL_PLUS, "other", sigma, least, least)
     for generous in (False, True):
-        assert _least_firing((threshold,), BLOCKS, 1, ALL_PLUS, generous) == expected
-    assert _least_firing((threshold,), BLOCKS, 0, ALL_PLUS, False) == BLOCKS + 1
-    assert _least_firing((threshold,), BLOCKS, 1, (1, 1, -1), False) == BLOCKS + 1
+        assert least_firing((threshold,), BLOCKS, 1, ALL_PLUS, generous) == expected
+    assert least_firing((threshold,), BLOCKS, 0, ALL_PLUS, False) == BLOCKS + 1
+    assert least_firing((threshold,), BLOCKS, 1, (1, 1, -1), False) == BLOCKS + 1
 
 
 def test_the_first_row_to_fire_counts() -> None:
     thresholds = (Threshold(0, ALL_PLUS, "spike", 0, 2, 4), Threshold(0, ALL_PLUS, "rest", 0, 3, 3))
     assert not thresholds[0].is_decided
     assert thresholds[1].is_decided
-    assert _least_firing(thresholds, BLOCKS, 0, ALL_PLUS, generous=True) == 2
-    assert _least_firing(thresholds, BLOCKS, 0, ALL_PLUS, generous=False) == 3
+    assert least_firing(thresholds, BLOCKS, 0, ALL_PLUS, generous=True) == 2
+    assert least_firing(thresholds, BLOCKS, 0, ALL_PLUS, generous=False) == 3
 
 
 @pytest.mark.parametrize("undecided_label", [0, 1])

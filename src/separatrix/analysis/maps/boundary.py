@@ -22,7 +22,7 @@ from separatrix.exact.verdicts.question import question as build_question
 MAX_SCANNED_VALUES = 100_000
 MAX_CURVE_VALUES = 2000
 CERTIFICATE_FORMAT = "separatrix boundary certificate"
-CERTIFICATE_VERSION = 2
+CERTIFICATE_VERSION = 3
 
 
 @overload
@@ -188,12 +188,21 @@ def certify_boundary(result: Boundary) -> dict[str, Any]:
             }
             for crossing in result.crossings
         ],
+        "cuts": _cuts(result),
     }
     ends = [crossing[side]["parameters"] for crossing in body["crossings"] for side in ("lo", "hi")]
     for key, value in body["parameters"].items():
         if issubclass(result.question.kind, ExactConstruction) and any(end[key] != value for end in ends):
             raise EngineRefusal(f"{key} changes with {name} here, and there are no certificates of such boundaries")
     return {**body, "sha256": digest(body)}
+
+
+def _cuts(result: Boundary) -> list[str] | None:
+    """Return values of a1 between which the bounds of P show that there is no other crossing; None without a proof."""
+    if result.separation is None or result.separation.open:
+        return None
+    ends = {Fraction(end.value) for crossing in result.crossings for end in (crossing.lo, crossing.hi)}
+    return [format_exact(value) for value in sorted({*result.separation.values, *ends})]
 
 
 def _fixed_parts(result: Boundary) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from separatrix.analysis.maps.error_term import ErrorTerm
 from separatrix.analysis.maps.formulas import FormulaRoots
+from separatrix.analysis.maps.separation import Separation
 from separatrix.core.documents import Document, Hidden, Inlined, register_json, shown, shown_as, to_json
 from separatrix.core.numbers import format_exact, parse_integer
 from separatrix.core.numbers.spelling import for_people
@@ -175,8 +177,12 @@ class LevelCrossings(Document):
     evidence: str
     completeness: Hidden[str]
     """A proof that there is no other crossing; empty if there is none."""
+    separation: Hidden[Separation | None]
+    """The proof that there is no other crossing in a1, except in its open intervals."""
     analytic: FormulaRoots | None
     """The formula for the boundary, and where it puts the boundary within the range."""
+    error_term: ErrorTerm | None
+    """Where P is below and above the level at every larger n and d; null unless the range is one of a1."""
 
     @shown
     def distinguish_at_ends(self) -> tuple[float, float]:
@@ -188,13 +194,24 @@ class LevelCrossings(Document):
         """The admissible n at the two ends of the range."""
         return self.ends[0].n, self.ends[1].n
 
+    @shown_as("complete")
+    def is_complete(self) -> bool:
+        """Whether it is proved that the range has no other crossing than these."""
+        return self.completeness != ""
+
     @shown
     def guarantee(self) -> str:
         """What is known about crossings that were not found."""
-        if self.completeness:
-            return f"There are no others: {self.completeness}."
+        if self.is_complete:
+            count = len(self.crossings)
+            subject = "These are the only crossings" if count > 1 else "The only crossing" if count else "No crossing"
+            return f"{subject} in this range (proved): {self.completeness}."
         spacing = f"log {self.span.name}" if self.span.log else self.span.name
         unsure = f" The side of {self.undecided} of them is not known." if self.undecided else ""
+        if self.separation is not None and (intervals := self.separation.open):
+            places = " and ".join(f"from {low} to {high}" for low, high in (map(_short, i) for i in intervals[:3]))
+            more = f" and {len(intervals) - 3} more ranges" if len(intervals) > 3 else ""
+            return f"No other crossing in this range (proved), except perhaps {self.span.name} {places}{more}.{unsure}"
         return (
             f"Searched at {self.scanned} values, evenly spaced in {spacing}; two crossings between "
             f"neighbouring values would be missed (a finer scan looks closer).{unsure}"

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from separatrix.analysis.maps.boundary_result import Boundary, Crossing, LevelReading, Plateau
+from separatrix.analysis.maps.error_term import bound_error_term
 from separatrix.analysis.maps.formulas import find_formula
+from separatrix.analysis.maps.separation import Separation, sections, separate
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Grid, SeparatrixError
@@ -79,6 +81,8 @@ class LevelReader:
 
     def read(self, values: Sequence[Number]) -> list[LevelReading]:
         """Read P at each value: by the closed form if there is one, else point by point."""
+        if not values:
+            return []
         points = self.points(values)
         grids = self.evaluate_closed(points)
         if grids is None:
@@ -168,21 +172,6 @@ def _gaps(stretch: list[LevelReading]) -> list[SideChange]:
     return list(dict.fromkeys([(stretch[0], stretch[1]), (stretch[-2], stretch[-1])]))
 
 
-def sections(low: Fraction, high: Fraction, count: int) -> list[Number]:
-    """Return `count` short decimals between two rationals, about evenly spaced.
-
-    >>> sections(Fraction(0), Fraction(1), 3)
-    [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
-    """
-    width = (high - low) / (count + 1)
-    # The coarsest decimals that keep the values apart: exact, and short when they are printed.
-    scale = 1
-    while scale * width < 4:
-        scale *= 10
-    decimals = (Fraction(round((low + width * i) * scale), scale) for i in range(1, count + 1))
-    return [value for value in dict.fromkeys(decimals) if low < value < high]
-
-
 def whole_sections(low: int, high: int, step: int, count: int) -> list[Number]:
     """Return at most `count` multiples of `step` strictly between two of them.
 
@@ -206,14 +195,25 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
     scan, tolerance, at_once = _usual_effort(reader, has_closed_form, outcome)
     values = _scan_values(question, span, settings.scan or scan)
     read = reader.read if at_once > 1 else _read_one_by_one(reader, len(values), tell)
-    readings = read(values)
+    start = {span.name: span.start}
+    point, mechanism = question.point(start), question.mechanism(start)
+    in_a1 = span.name == "a1" and not question.is_own("a1")
+    separation = (
+        separate(point, mechanism, Fraction(span.stop), settings.level) if in_a1 and settings.can_prove else None
+    )
+    proved = {} if separation is None else {value: reader.read_by("certified", value) for value in separation.values}
+    readings = sorted([*read([value for value in values if value not in proved]), *proved.values()], key=_value)
     split = _splitter(question, span, settings.tolerance or tolerance, at_once)
     changes = [_prove_change(reader, change) for change in find_changes(readings, read, split)]
     crossings, plateaus = _arrange(changes, readings)
-    start = {span.name: span.start}
     form = question.fixed.get("form")
-    formula = find_formula(question.kind, question.mechanism(start), {span.name}, form)
-    engine, evidence = _describe_evidence(settings, has_closed_form, outcome, (*crossings, *plateaus))
+    formula = find_formula(question.kind, mechanism, {span.name}, form)
+    is_proved = all(crossing.is_certified for crossing in crossings) and all(p.is_certified for p in plateaus)
+    if not is_proved or any(reading.side is None for reading in proved.values()):
+        separation = None
+    completeness = _describe_separation(separation) or _prove_completeness(reader, values, readings, crossings)
+    is_proved &= bool(crossings or plateaus or separation)
+    engine, evidence = _describe_evidence(settings, has_closed_form, outcome, is_proved)
     return Boundary(
         question=question,
         span=span,
@@ -225,9 +225,24 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
         undecided=sum(reading.side is None for reading in readings),
         engine=engine,
         evidence=evidence,
-        completeness=_prove_completeness(reader, values, readings, crossings),
+        completeness=completeness,
+        separation=separation,
         analytic=None if formula is None else formula.solve(question.numbers(start), span),
+        error_term=bound_error_term(point, mechanism, settings.level) if in_a1 else None,
     )
+
+
+def _value(reading: LevelReading) -> Number:
+    return reading.value
+
+
+def _describe_separation(separation: Separation | None) -> str:
+    """Return the reason for which the crossings in a1 are complete; empty if they are not proved to be."""
+    if separation is None or separation.open:
+        return ""
+    count = len(separation.values) - 1
+    place = f" on each of {count} intervals" if count > 1 else ""
+    return f"P is monotone or stays on one side of the level{place} [ours]"
 
 
 def _usual_effort(reader: LevelReader, has_closed_form: bool, outcome: Outcome) -> tuple[int, Fraction, int]:
@@ -275,7 +290,7 @@ def _splitter(question: Question, span: Span, tolerance: Fraction, at_once: int)
     def split_rational(low: Fraction, high: Fraction) -> list[Number]:
         if high - low <= tolerance * max(abs(low), abs(high)):
             return []
-        return sections(low, high, at_once)
+        return [*sections(low, high, at_once)]
 
     return split_whole if span.whole else split_rational
 
@@ -326,11 +341,11 @@ def _arrange(
 
 
 def _describe_evidence(
-    settings: BoundarySettings, has_closed_form: bool, outcome: Outcome, parts: Sequence[Crossing | Plateau]
+    settings: BoundarySettings, has_closed_form: bool, outcome: Outcome, is_proved: bool
 ) -> tuple[str, str]:
     """Return the engine behind the ends, and the evidence for them."""
     engine, evidence = outcome.engine, outcome.evidence
-    if parts and all(part.is_certified for part in parts):
+    if is_proved:
         scan = "scanned by the closed engine in float64, " if has_closed_form else ""
         engine, evidence = "certified", f"{scan}the side of every end proved by exact fractions"
     elif has_closed_form:

@@ -119,7 +119,7 @@ def _threshold(
         with ctx.workprec(precision):
             limit = _firing_limit(mechanism, model, label, triple, row, sigma)
             # D = 2P - blocks > limit. The comparison is strict, since a tie does not fire: hence floor + 1.
-            low, high = _floors((limit + model.blocks) / 2, blocks)
+            low, high = clipped_floors((limit + model.blocks) / 2, blocks)
         if low == high:
             break
     return Threshold(label, triple, row.name, sigma, low + 1, high + 1)
@@ -147,7 +147,7 @@ def _firing_limit(
     return limit
 
 
-def _floors(x: Flint, most: int) -> tuple[int, int]:
+def clipped_floors(x: Flint, most: int) -> tuple[int, int]:
     """Return the floor of x, or of both ends of a ball, clipped to -1..most.
 
     A row with floor -1 fires at every P, one with floor `most` at none.
@@ -166,12 +166,12 @@ def _floors(x: Flint, most: int) -> tuple[int, int]:
 def _neuron(thresholds: tuple[Threshold, ...], blocks: int, tails: TailCounts, generous: tuple[bool, bool]) -> Neuron:
     """Count the sign states that fire; a generous label uses the lower candidates of undecided thresholds."""
     least0, least1 = (
-        [_least_firing(thresholds, blocks, label, triple, generous[label]) for triple in TRIPLES] for label in (0, 1)
+        [least_firing(thresholds, blocks, label, triple, generous[label]) for triple in TRIPLES] for label in (0, 1)
     )
     return count_states(least0, least1, tails)
 
 
-def _least_firing(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:
+def least_firing(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:
     """Return the least P at which a row fires. A row of sign + needs P > 0, one of sign - P < blocks."""
     least = blocks + 1  # no row fires
     for threshold in thresholds:

@@ -18,6 +18,8 @@ from separatrix.pages.maps.captions import READER_NOTE, describe_fixed, join_wor
 from separatrix.pages.maps.scales import axis_label
 from separatrix.pages.paper import Axes
 
+ALL_COMPLETE = "At every value, there are no other crossings in this range (proved)."
+
 
 def _subject(result: BoundaryCurve) -> str:
     return f"{result.question.label} on {result.question.construction}"
@@ -61,7 +63,7 @@ def sentences(result: BoundaryCurve) -> list[str]:
         result.length_remark,
         f"{'; '.join(evidence)}.",
         "" if formula is None else f"{formula.formula} {formula.tag} holds {formula.limit}.",
-        first.guarantee,
+        next((boundary.guarantee for boundary in result.curve if not boundary.is_complete), ALL_COMPLETE),
         READER_NOTE,
     ]
     return [line for line in lines if line]
