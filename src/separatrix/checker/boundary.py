@@ -166,10 +166,13 @@ def _cuts(value: object, question: CertifiedQuestion, crossings: list[StatedCros
     if value is None:
         return []
     first, model = crossings[0].lo, crossings[0].lo.certificate.model
-    is_known = isinstance(model, SpikeModel) and "mate" not in model.rows[1]
-    is_known &= isinstance(first.certificate.kernel, SoftmaxKernel | PowerKernel)
-    if not isinstance(value, list) or question.parameter != "a1" or not is_known:
-        raise Malformed("cuts is not a list of values of a1, for softmax, linear or power and form ones")
+    # `_growth` is for logits that grow with a1: those of X = 11ᵀ, and not of location.
+    has_form_ones = isinstance(model, SpikeModel) and "mate" not in model.rows[1]
+    is_known = has_form_ones and isinstance(first.certificate.kernel, SoftmaxKernel | PowerKernel)
+    if question.construction not in ("spike", "cross") or question.parameter != "a1" or not is_known:
+        raise Malformed("cuts are given, but are for a1 with softmax, linear or power and form ones only")
+    if not isinstance(value, list):
+        raise Malformed("cuts is not a list of values of a1")
     if len(value) * model.blocks > MOST_BLOCKS:
         raise Malformed(f"cuts have more than {MOST_BLOCKS} blocks, too many to verify")
     parameters = first.document["parameters"]

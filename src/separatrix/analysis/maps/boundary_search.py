@@ -221,7 +221,7 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
         crossings=crossings,
         plateaus=plateaus,
         ends=(readings[0], readings[-1]),
-        scanned=len(readings),
+        scanned=len(values),
         undecided=sum(reading.side is None for reading in readings),
         engine=engine,
         evidence=evidence,
