@@ -67,7 +67,9 @@ VALUES = {
     "a1": [0.4, 0.7, 1.2, 1.6],
     "c": [0.05, 0.45, 0.75, 1],
 }
-FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda: _finding(ClaimStatus.FAILS))
+FOREIGN = Claim(
+    "evil", "0", "ours", "<script>alert(1)</script> & more", "computed", lambda: _finding(ClaimStatus.FAILS)
+)
 
 
 def _finding(status: ClaimStatus) -> Finding:
