@@ -97,7 +97,8 @@ def certify_law(construction: Construction, mechanism: Mechanism, law: GrowthLaw
 def _seal(name: str, mechanism: Mechanism, body: dict[str, Any]) -> dict[str, Any]:
     """Complete a certificate: its format, its mechanism and its digest."""
     settings = spelled_parameters(mechanism.parameters.complete_values())
-    complete = {"format": name, "version": VERSION, "mechanism": {"name": mechanism.name, **settings}, **body}
+    head = {"format": name, "version": VERSION, "construction": body["construction"]}
+    complete = {**head, "mechanism": {"name": mechanism.name, **settings}, **body}
     return {**complete, "sha256": digest(complete)}
 
 
