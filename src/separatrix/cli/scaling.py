@@ -59,7 +59,7 @@ def scaling(
     """
     from separatrix.analysis.laws import Scalings, certify_scaling
     from separatrix.analysis.laws import scaling as run
-    from separatrix.core.files.writing import require_writable
+    from separatrix.core.files.writing import require_distinct, require_writable
     from separatrix.exact.engines import Sampling
     from separatrix.exact.verdicts import write_certificate
 
@@ -68,6 +68,7 @@ def scaling(
     options.require_output(out, "scalings")
     if certificate is not None:
         require_writable(certificate, ())
+    require_distinct(certificate=certificate, out=out)
     task = f"{of} at every value of the range; seconds to minutes"
     with announced("scaling", task, as_json), working(as_json) as tell:
         result: Scaling | Scalings = run(

@@ -41,7 +41,7 @@ def verdict(
       separatrix verdict spike softmax n=1e18 a1=1.1 --certificate proof.json
     """
     from separatrix.cli.verdict_tables import print_verdict, print_verdicts
-    from separatrix.core.files.writing import require_writable
+    from separatrix.core.files.writing import require_distinct, require_writable
     from separatrix.core.parameters import UsageError, split_mechanisms
     from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
     from separatrix.exact.verdicts import certify, write_certificate
@@ -60,6 +60,7 @@ def verdict(
         require_writable(certificate)
     engine_named(engine).refuse_unused(sampling)
     options.require_output(out, "verdict")
+    require_distinct(certificate=certificate, out=out)
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_request(construction, name, parameters, engine, delta, noise) for name in names]
     with announced("verdict", ANNOUNCEMENT, as_json), drawing(as_json) as progress:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.core.files.folder import Folder
-from separatrix.core.files.writing import Draft, require_writable, whole_file, write_whole
+from separatrix.core.files.writing import Draft, require_distinct, require_writable, whole_file, write_whole
 from separatrix.core.parameters import UsageError
 
 CLI = [sys.executable, "-c", "from separatrix.cli import main; main()"]
@@ -262,3 +262,12 @@ def test_a_folder_that_could_not_be_filled_is_as_it_was(tmp_path: Path) -> None:
             folder.fill(files)
         assert names(tmp_path) == ["report.html", "taken"]
         assert (tmp_path / "report.html").read_bytes() == b"old"
+
+
+def test_options_name_different_files(tmp_path: Path) -> None:
+    first, link = tmp_path / "a.json", tmp_path / "b.json"
+    link.symlink_to(first)
+    require_distinct(certificate=first, out=tmp_path / "c.json", coq=None)
+    require_distinct(certificate=Path("/dev/null"), out=Path("/dev/null"))
+    with pytest.raises(UsageError, match=r"^--certificate and --out would write the same file, .*b\.json"):
+        require_distinct(certificate=first, out=link)

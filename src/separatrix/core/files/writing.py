@@ -45,6 +45,17 @@ def require_writable(path: Path, endings: Collection[str] = ()) -> None:
             require_room(_target(path).parent)
 
 
+def require_distinct(**files: Path | None) -> None:
+    """Raise a UsageError if two options name one file, of which the second would overwrite the first."""
+    options: dict[str, str] = {}
+    for option, path in files.items():
+        if path is None or _is_stream(path):
+            continue
+        first = options.setdefault(os.path.realpath(path), option)
+        if first != option:
+            raise UsageError(f"--{first} and --{option} would write the same file, {path}; name two files")
+
+
 def require_room(folder: Path) -> None:
     """Write a temporary file, which reveals missing permissions or a full disk."""
     path = _neighbour(folder)
