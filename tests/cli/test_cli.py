@@ -64,6 +64,13 @@ def test_text_fits_eighty_columns() -> None:
     [
         (["verdict", "spike", "sofmax", *POINT], "there is no mechanism sofmax (did you mean softmax?)"),
         (["verdict", "spke", "softmax", *POINT], "there is no construction spke (did you mean spike?)"),
+        (["verdict", "spike", ""], "no mechanism is given; separatrix list mechanisms has all"),
+        (["claim", ""], "no claim is given; separatrix list claims has all"),
+        (["verdict", "spike", "softmax", "--certificate", "x.json", "--out", "x.json"], "would write the same file"),
+        (
+            ["scaling", "spike", "linear", "n=1e3:1e6:4:log", "--certificate", "x.json", "--out", "x.json"],
+            "--certificate and --out would write the same file",
+        ),
         (["verdict", "spike", "flash"], "there is no mechanism flash; separatrix list mechanisms has all"),
         (["verdict", "spike", "n=1000"], "the mechanism is missing before n=1000"),
         (["verdict", "softmax", "n=1000"], "the construction or the mechanism is missing before n=1000"),

@@ -138,10 +138,12 @@ def _table(result: Readers) -> Table:
 
 def _limits(best: BestReader) -> Iterator[tuple[str, str]]:
     """Yield the limits of every reader of one row, and of every reader of all rows."""
+    from separatrix.exact.verdicts.best_reader import NONE_FOUND
+
     limits = {"one row": best.one_row} | ({"all rows": best.all_rows} if best.all_rows.rows > 1 else {})
     for name, limit in limits.items():
-        text = f"distance {for_people(limit.distance)}"
-        if limit.accuracy is not None and limit.total_variation is not None:
+        text = NONE_FOUND if best.finds_none else f"distance {for_people(limit.distance)}"
+        if not best.finds_none and limit.accuracy is not None and limit.total_variation is not None:
             accuracy, variation = for_people(limit.accuracy), for_people(limit.total_variation, 4)
             noise = _format_value(None if best.noise is None else float(best.noise))
             text = f"accuracy {accuracy} at sd {noise} (total variation {variation}); {text}"

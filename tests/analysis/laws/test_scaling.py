@@ -416,3 +416,10 @@ def test_growth_of_one_mechanism_is_written_as_its_json_says(tmp_path: Path) -> 
     refused = CliRunner().invoke(app, words)
     assert isinstance(refused.exception, UsageError)
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_law_of_the_miss_is_for_its_range() -> None:
+    law = sx.scaling("spike", "softmax", n="1e5:1e9:3:log", of="miss").law  # P changes at n = 5.8e14
+    assert law.reason.endswith("; in this range: P may jump beyond it")
+    assert "jump" not in sx.scaling("spike", "softmax", n="1e5:1e9:3:log").law.reason
+    assert "jump" not in sx.scaling("spike", "softmax", n=10**5, m="10:30:3", of="miss").law.reason

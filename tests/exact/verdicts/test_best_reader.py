@@ -300,3 +300,15 @@ def test_the_command_prints_both_limits_and_their_laws(capsys: pytest.CaptureFix
     assert document["noise"] is None
     assert document["one_row"]["accuracy"] is None
     assert document["one_row"]["law"]["from"] == 1000
+
+
+@pytest.mark.parametrize("noise", [(), ("--noise", "1")])
+def test_a_difference_that_float64_does_not_show_is_not_called_0(
+    noise: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, "readers", "routing", "linear", *noise)
+    text = " ".join(out.split())
+    assert "best possible, one row no difference found in float64" in text
+    assert "No difference found in float64 between the outputs of D0 and D1." in text
+    assert "differ by 0" not in text
+    assert "distance 0" not in text

@@ -132,6 +132,14 @@ def test_below_that_n_the_theorem_is_not_said_to_apply() -> None:
     assert coverage(a1="0.87", n=18174543800).applies
 
 
+@pytest.mark.parametrize(
+    ("engine", "end"),
+    [("certified", "The probabilities are still exact."), ("closed", "This does not affect the probabilities.")],
+)
+def test_only_certified_probabilities_are_called_exact(engine: str, end: str) -> None:
+    assert sx.verdict("spike", "softmax", engine=engine).theorem.endswith(f"here m = 12. {end}")
+
+
 def test_a_threshold_in_n_that_is_not_known_is_not_implied() -> None:
     at = coverage(a1="0.86119")  # a1(a1+b+c) is just above 1
     assert not at.unmet

@@ -143,6 +143,8 @@ def fit_scaling(
 ) -> Scaling:
     """Return the scaling of positive values, with their law and closed form."""
     law, closed_form = fit_law(values, confidence), find_closed_form(question, name, of, values[0].x)
+    if of == "miss" and name != "m":  # P is a step function of the others
+        law = replace(law, reason=f"{law.reason}; in this range: P may jump beyond it")
     start, proved = {name: min(value.x for value in values)}, None
     if name == "n" and of == "margin":
         proved = margin_law(question.point(start), question.mechanism(start))

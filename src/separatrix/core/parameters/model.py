@@ -182,7 +182,8 @@ def require_known(kind: str, name: str, available: Iterable[str]) -> None:
     is_long = len(names) > (MAX_BESIDE if near else MAX_LISTED)
     command = LISTED_BY.get(kind) if is_long else None
     there_are = f"{command} has all {len(names)}" if command else f"there are: {', '.join(names)}"
-    raise UsageError(f"there is no {kind} {name}{near}; {there_are}")
+    complaint = f"there is no {kind} {name}{near}" if name.strip() else f"no {kind} is given"
+    raise UsageError(f"{complaint}; {there_are}")
 
 
 def _one_line(error: ValidationError) -> str:

@@ -30,6 +30,7 @@ from separatrix.mechanisms import Mechanism
 
 PRECISION = 128
 """Bits for the square root and the normal distribution; differences are computed before."""
+NONE_FOUND = "no difference found in float64"
 MIN_NOISE, MAX_NOISE = Fraction(1, 10**9), 10**9
 
 
@@ -78,12 +79,21 @@ class BestReader(Document):
     """For readers of all rows."""
     evidence: str
     """How the distances are known."""
+    is_proved: Hidden[bool]
+    """Whether the distances are proved, and not computed in float64."""
+
+    @property
+    def finds_none(self) -> bool:
+        """Whether float64 shows no difference, which does not prove that there is none."""
+        return self.one_row.square == 0 and not self.is_proved
 
     @property
     def sentence(self) -> str:
         """The limits in words, each with the rows it is about."""
         one, every = self.one_row, self.all_rows
         rows = f"{every.rows:,}" if every.rows < 10**9 else for_people(every.rows)
+        if self.finds_none:
+            return f"{NONE_FOUND[0].upper()}{NONE_FOUND[1:]} between the outputs of D0 and D1."
         if self.noise is None:
             total = "" if every.rows == 1 else f", of all {rows} rows by {for_people(every.distance)}"
             return f"The outputs of D0 and D1 differ by {for_people(one.distance)} in one row{total}."
@@ -126,6 +136,7 @@ def best_reader(
         ReaderLimit(1, largest, noise, one_law),
         ReaderLimit(row_count, Fraction(0) if equal else total, noise, all_law),
         outputs.evidence,
+        outputs.proves,
     )
 
 

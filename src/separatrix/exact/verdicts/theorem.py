@@ -16,7 +16,8 @@ from separatrix.mechanisms import Linear, Mechanism, Softmax
 
 MAX_DIGITS = 12
 """Longer bounds are written in terms of delta."""
-STILL_EXACT = "The probabilities are still exact."
+STILL = {None: "", True: " The probabilities are still exact.", False: " This does not affect the probabilities."}
+"""Ends of a sentence by whether the probabilities are exact; none for estimates."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class TheoremCoverage:
         """Whether the theorem's conclusion is proved at this n."""
         return self.proved_from is not None and self.n >= self.proved_from
 
-    def sentence(self, *, exact: bool = False) -> str:
+    def sentence(self, *, exact: bool | None = None) -> str:
         """Return the coverage as a sentence; `exact` adds that the probabilities do not depend on it."""
-        still = f" {STILL_EXACT}" if exact else ""
+        still = STILL[exact]
         if self.unmet:
             return f"The theorem does not cover this point: it needs {'; '.join(self.unmet)}.{still}"
         n = round_up_for_people(self.n)

@@ -135,7 +135,8 @@ class Verdict(Result):
         """A sentence on whether the separation theorem covers this point; empty for other constructions."""
         coverage = theorem_coverage(self.construction, self.mechanism, self.delta)
         low, high = self.outcome.interval
-        return "" if coverage is None else coverage.sentence(exact=low == high)
+        exact = self.outcome.engine == "certified" if low == high else None
+        return "" if coverage is None else coverage.sentence(exact=exact)
 
     @property
     def summary(self) -> str:
