@@ -11,7 +11,8 @@ import typer
 from separatrix.cli import options
 from separatrix.cli.progress import announced
 from separatrix.cli.terminal import COLOURS, WRITTEN, console, new_table, print_json, print_lines, show
-from separatrix.core.numbers.spelling import for_people, round_up_for_people
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.spelling import round_up_for_people
 
 if TYPE_CHECKING:
     from separatrix.exact.proofs import Proof, Proofs
@@ -66,7 +67,7 @@ def prove(
       separatrix prove cross softmax,taylor:order=3 r_Q=2
       separatrix prove spike softmax --coq proof.v
     """
-    from separatrix.core.files.writing import require_writable, write_whole
+    from separatrix.core.files.writing import require_distinct, require_writable, write_whole
     from separatrix.core.parameters import UsageError, split_mechanisms
     from separatrix.exact.proofs import certify_proof, coq_development, prove_several
     from separatrix.exact.proofs.request import parse_proof_request
@@ -81,6 +82,7 @@ def prove(
             require_writable(file, endings)
     if out is not None:
         require_writable(out, ENDINGS)
+    require_distinct(certificate=certificate, coq=coq, out=out)
     if for_ is not None or theorem:
         if coq is not None or out is not None:
             raise UsageError("--coq and --out are for fixed parameters; leave out --for and --theorem")
@@ -145,7 +147,7 @@ def _print_proof(proof: Proof) -> None:
             rows.append(("…", f"{i - previous - 1:,} more", ""))
         ending = ", for ever" if i == len(stretches) - 1 else ""
         stretch = stretches[i]
-        rows.append((_spell(stretch.n), for_people(stretch.distinguish, 10), f"{stretch.word}{ending}"))
+        rows.append((_spell(stretch.n), stretch.relation(10).removeprefix("= "), f"{stretch.word}{ending}"))
         previous = i
     console().print(new_table("from n", "P(tells apart)", "verdict", rows=rows))
     print_lines([proof.evidence])
@@ -181,6 +183,7 @@ def _prove_uniformly(
     """Print a uniform bound for each mechanism; without ranges, those of the theorem."""
     from separatrix.core.parameters import UsageError
     from separatrix.exact.proofs import certify_uniformly
+    from separatrix.exact.proofs.request import parse_word
     from separatrix.exact.proofs.uniform import prove_uniformly, theorem_ranges
     from separatrix.exact.verdicts import write_certificate
 
@@ -188,6 +191,7 @@ def _prove_uniformly(
         raise UsageError(
             f"the uniform theorems are about spike, not about {construction}; leave out --for and --theorem"
         )
+    word = parse_word(verdict)
     proofs = [
         prove_uniformly(
             name, theorem_ranges(name, parameters) if ranges is None else ranges, parameters, start=start, delta=delta
@@ -202,8 +206,14 @@ def _prove_uniformly(
         for proof in proofs:
             print_lines([proof.statement], f"bold {COLOURS[proof.verdict or 'partial']}")
             print_lines([f"  {hypothesis}" for hypothesis in proof.hypotheses])
+            decided = f"proves {proof.verdict}" if proof.verdict else "decides no verdict"
+            bound = f"this bound {decided} at delta {format_exact(proof.delta)}"
+            if word not in (None, proof.verdict):
+                print_lines([f"not proved: {word}; {bound}"], "yellow")
+            elif proof.verdict is None:
+                print_lines([bound], "yellow")
         print_lines(
             [proofs[0].evidence, f"{WRITTEN} {certificate}" if certificate else HINT if len(proofs) == 1 else ""]
         )
-    if verdict is not None and any(proof.verdict != verdict for proof in proofs):
+    if word is not None and any(proof.verdict != word for proof in proofs):
         raise typer.Exit(1)

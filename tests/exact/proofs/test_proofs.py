@@ -15,8 +15,10 @@ import separatrix as sx
 from expectations import assert_refused, run
 from separatrix.core.errors import EngineRefusal, UsageError
 from separatrix.core.numbers.json import json_file
+from separatrix.exact.engines.outcome import Neuron
 from separatrix.exact.proofs import OpenProof, Proof, certify_proof, coq_development, prove
 from separatrix.exact.proofs.lines import first_where
+from separatrix.exact.proofs.proof import Stretch
 from separatrix.exact.verdicts.certificate import digest
 
 HARD: dict[str, Any] = {"d": 602, "m": 17, "a0": "0.05", "a1": "0.62", "b": "0.5", "c": "0.51"}
@@ -162,6 +164,12 @@ def test_other_constructions_are_open() -> None:
         ("spike softmax --from 2", "n must be 3 or more"),
         ("spike softmax --from n=0", "n must be 3 or more"),
         ("spike softmax --from many", "n=many is not a number"),
+        ("spike softmax --from a1=2", "the first n (--from) is written n=1000 or 1000, not a1=2"),
+        ("spike softmax a1=1.2:1.5", 'a1=1.2:1.5 is not a number; ranges go into --for "a1=1.2:1.5"'),
+        ("spike softmax m=2:3", "m=2:3 is not a number; give one value"),
+        ("cross softmax a1=1.2:1.5", "a1=1.2:1.5 is not a number; give one value"),
+        ("spike softmax --certificate p.json --out ./p.json", "--certificate and --out would write the same file"),
+        ("spike softmax --certificate p.v --coq p.v", "--certificate and --coq would write the same file, p.v"),
         ("spike softmax n=1000 --from 2000", "the first n is given twice"),
         ("spike softmax from=2000", "from is an option; write --from 2000"),
         ("spike softmax --verdict good", "good is no verdict that can be proved"),
@@ -178,6 +186,32 @@ def test_bad_requests_are_refused_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert_refused(capsys, complaint, tmp_path, "prove", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"a0": 0, "d": 4, "b": "1e-6", "c": 1, "a1": 5, "m": 1000}, "P > 0.999999"),  # 1 - 2^-1000
+        ({"m": "1e30"}, "P < 10⁻³⁰⁰"),
+        ({"a0": 0, "d": 4, "b": "1e-6", "c": 1, "a1": 5, "m": 1}, "P = 0.5"),
+    ],
+)
+def test_only_an_exact_probability_is_equal_to_0_or_1(parameters: Any, text: str) -> None:
+    proof = prove("spike", "softmax", parameters)
+    assert text in f"{proof.statement} {proof.final_statement}"
+    assert "P = 0 " not in f"{proof.statement} "
+    assert "P = 1 " not in f"{proof.statement} "
+
+
+def test_exact_0_and_1_are_equalities() -> None:
+    def relation(p0: Fraction, only: Fraction, distinguish: float) -> str:
+        return Stretch(100, Neuron(p0, p0 + only, only), distinguish, "partial").relation()
+
+    zero, one, tiny = Fraction(0), Fraction(1), Fraction(1, 10**400)
+    assert relation(Fraction(1, 2), zero, 0.0) == relation(one, zero, 0.0) == "= 0"
+    assert relation(zero, one, 1.0) == "= 1"
+    assert relation(zero, tiny, 0.0) == "< 10⁻³⁰⁰"
+    assert relation(tiny, 1 - tiny, 1.0) == "> 0.999999"
 
 
 def test_thresholds_beyond_the_largest_n_are_refused() -> None:

@@ -196,6 +196,8 @@ def test_without_the_hypotheses_the_statements_are_false() -> None:
         ("spike linear --for a0=2:", "a0 must be smaller than a1"),
         ("spike softmax tau=0.4 --theorem", "tau = c + 0.1"),
         ("spike softmax x=1 --theorem", "no parameter x"),
+        ("spike softmax --theorem --from a1=2", "is written n=1000 or 1000, not a1=2"),
+        ("spike softmax --theorem --verdict good", "good is no verdict that can be proved"),
         ("spike softmax --theorem --from 2", "n=2 is too small"),
         ("cross softmax --theorem", "are about spike, not about cross"),
         ("spike softmax,linear --theorem --certificate p.json", "a certificate is of one mechanism, not of 2"),
@@ -208,3 +210,18 @@ def test_bad_ranges_are_refused_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert_refused(capsys, complaint, tmp_path, "prove", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "line"),
+    [
+        ("--theorem --verdict blind", 1, "not proved: blind; this bound proves distinguishes at delta 0.01"),
+        ("--for d=20: --verdict blind", 1, "not proved: blind; this bound decides no verdict at delta 0.01"),
+        ("--for d=20:", 0, "this bound decides no verdict at delta 0.01"),
+    ],
+)
+def test_a_bound_without_the_verdict_says_so(
+    words: str, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exit_code, out, _ = run(capsys, "prove", "spike", "softmax", *words.split())
+    assert (exit_code, line in out.splitlines()) == (code, True)

@@ -39,6 +39,8 @@ DENIALS: Mapping[str, str] = {
 
 MAX_SHOWN = 10**16
 """Smaller n are shown with all digits."""
+SMALL = "10⁻³⁰⁰"
+"""A bound of every number that is 0 in float64."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,15 @@ class Stretch:
     neuron: Neuron
     distinguish: float
     word: Word
+
+    def relation(self, digits: int = 6) -> str:
+        """Return P as "= 0.25"; "= 0" and "= 1" only where it is exactly this."""
+        text, (p0, only) = for_people(self.distinguish, digits), (self.neuron.p0, self.neuron.only)
+        if text == "0" and only > 0 and p0 < 1:
+            return f"< {SMALL}"
+        if text == "1" and (p0 > 0 or only < 1):
+            return f"> {round_outwards(self.distinguish, ROUND_FLOOR)}"
+        return f"= {text}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,7 +191,7 @@ class Proof(Result):
         if self.counterexample is None:
             return f"{name} {PHRASES[claimed]} for {place}: {_describe_range(self.stretches)}"
         failure = next(stretch for stretch in self.stretches if stretch.n == self.counterexample)
-        verdict = f"it {PHRASES[failure.word]} at {_spell_place(failure.n)}, P = {for_people(failure.distinguish)}"
+        verdict = f"it {PHRASES[failure.word]} at {_spell_place(failure.n)}, P {failure.relation()}"
         return f"{name} {DENIALS[claimed]} for {place}: {verdict}"
 
     @shown
@@ -269,7 +280,8 @@ def _describe_range(stretches: Sequence[Stretch]) -> str:
     values = [stretch.distinguish for stretch in stretches]
     least, most = min(values), max(values)
     if least == most:
-        return f"P = {for_people(least)}"
+        relations = [stretch.relation() for stretch in stretches]
+        return f"P {next((text for text in relations if text[0] != '='), relations[0])}"
     word = stretches[0].word
     if word == "distinguishes":
         return f"P >= {round_outwards(least, ROUND_FLOOR)}"

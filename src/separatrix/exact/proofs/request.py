@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, get_args, overload
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import step_of
 from separatrix.constructions.reference import read_completed, reference_defaults
+from separatrix.constructions.spike import Spike
 from separatrix.core.documents import Document, to_json
 from separatrix.core.errors import EngineRefusal, UsageError
 from separatrix.core.numbers import parse_integer
@@ -21,6 +22,7 @@ from separatrix.core.result import Result, Row
 from separatrix.exact.proofs.hypotheses import firing_lines
 from separatrix.exact.proofs.proof import Proof, find_stretches
 from separatrix.exact.proofs.tables import tabulate
+from separatrix.exact.proofs.uniform import NAMES, read_start
 from separatrix.exact.verdicts.verdict import DELTA, parse_delta
 from separatrix.exact.verdicts.words import Word
 from separatrix.mechanisms import Mechanism
@@ -69,27 +71,31 @@ def parse_proof_request(
 ) -> ProofRequest:
     """Parse a request, or raise a UsageError."""
     kind = construction_named(construction)
-    tolerance, word = parse_delta(delta), _parse_word(verdict)
+    tolerance, word = parse_delta(delta), parse_word(verdict)
     values = dict(parameters)
     if start is not None:
         if "n" in values:
             raise UsageError(f"the first n is given twice: n={values['n']} and from {start}; keep one")
-        values["n"] = str(start).strip().removeprefix("n=") if isinstance(start, str) else start
-    _require_fixed(values)
+        values["n"] = read_start(start)
+    _require_fixed(kind, values)
     values["n"], asked_from = _first_length(kind, values)
     point, taken = read_completed(kind, values)
     return ProofRequest(point, mechanism_from(mechanism), asked_from, tolerance, word, taken)
 
 
-def _parse_word(requested: str | None) -> Word | None:
+def parse_word(requested: str | None) -> Word | None:
+    """Return a verdict that can be requested, or raise a UsageError."""
     if requested is None or requested in PROVABLE:
         return requested
     raise UsageError(f"{requested} is no verdict that can be proved; these are {', '.join(PROVABLE)}")
 
 
-def _require_fixed(values: Mapping[str, object]) -> None:
-    """Raise a UsageError if a parameter is written as a function of n."""
+def _require_fixed(kind: type[Construction], values: Mapping[str, object]) -> None:
+    """Raise a UsageError if a parameter is written as a range or as a function of n."""
     for name, value in values.items():
+        if isinstance(value, str) and ":" in value:
+            remedy = f'ranges go into --for "{name}={value}"' if kind is Spike and name in NAMES else "give one value"
+            raise UsageError(f"{name}={value} is not a number; {remedy}")
         if name in KNOWN_OF_GROWING and isinstance(value, str) and _FUNCTION_OF_N.search(value):
             known = KNOWN_OF_GROWING[name]
             raise UsageError(f"{name}={value} grows with n, and the proof needs a fixed {name}; known instead: {known}")

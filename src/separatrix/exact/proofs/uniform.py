@@ -166,8 +166,8 @@ def prove_uniformly(
     if boxes["a1"].high is not None and boxes["a1"].high <= boxes["a0"].least():
         a0, a1 = boxes["a0"].spelled, boxes["a1"].spelled
         raise UsageError(f"a0 must be smaller than a1, which {a0} and {a1} exclude")
-    m, n = parse_integer(words["m"], "m"), words["n"] if start is None else start
-    first = parse_integer(n.strip().removeprefix("n=") if isinstance(n, str) else n, "n")
+    m = parse_integer(words["m"], "m")
+    first = parse_integer(words["n"] if start is None else read_start(start), "n")
     if m < 1 or first < 3:
         raise UsageError(f"{'m' if m < 1 else 'n'}={m if m < 1 else first} is too small")
     kernel, tolerance = mechanism_from(mechanism), parse_delta(delta)
@@ -187,6 +187,16 @@ def prove_uniformly(
             word = "distinguishes" if -miss <= arb(rational(tolerance)) else None
         p_at_most = min(math.nextafter(float(p.upper()), math.inf), 1.0)
     return UniformProof(kernel, boxes, first, m, tolerance, p_at_most, triples, at_least, at_most, word, hypotheses)
+
+
+def read_start(start: object) -> object:
+    """Return the first n without the name that it may have."""
+    if not isinstance(start, str):
+        return start
+    name, equals, value = start.rpartition("=")
+    if equals and name.strip() != "n":
+        raise UsageError(f"the first n (--from) is written n=1000 or 1000, not {start}")
+    return value
 
 
 def theorem_ranges(mechanism: Any, parameters: Mapping[str, object]) -> str:
