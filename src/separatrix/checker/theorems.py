@@ -87,6 +87,7 @@ def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, report: Report
     texts = fields(body["ranges"], "ranges", ("d", *AMPLITUDES["spike"]))
     (d, _), (_, a0), (a1, a1_most), (low_b, b), (low_c, c) = (_range(texts[x], x) for x in ("d", *AMPLITUDES["spike"]))
     m, delta, verdict = integer(body["m"], "m", 1), between(body["delta"], "delta", Fraction(1, 2)), body["verdict"]
+    require(a0 <= a1_most, "the range of a0 exceeds that of a1")
     is_lost, value = body["triples"] is None, probability(body["bound"], "bound")
     require(verdict in (None, "blind" if is_lost else "distinguishes"), "verdict is not that of the theorem")
     # The spike's weight grows with a; with b and c it grows for softmax, and else falls.
