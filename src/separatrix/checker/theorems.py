@@ -139,36 +139,62 @@ def _count_firing_triples(weights: Enclosure, a1: Fraction, b_ends: Enclosure, c
 
 def _verify_law(body: dict[str, Any], kernel: Kernel, n: int, report: Report) -> tuple[str, ...]:
     """Verify the exponent and both constants of a law of the margin a1 f1 - a0 f0."""
-    names, exponent = AMPLITUDES[body["construction"]], Fraction(-1)
-    texts, _ = fields(body["parameters"], "parameters", names), word(body["quantity"], "quantity", ("margin",))
+    names = AMPLITUDES[body["construction"]]
+    texts = fields(body["parameters"], "parameters", names)
+    word(body["quantity"], "quantity", ("margin",))
     a0, a1, b, c, *query = (exact(texts[name], name, MOST_DIGITS) for name in names)
     require(0 <= a0 < a1 and min(b, c, *query) > 0, "the parameters are out of range")
-    rows = [(query[0] if query else a + b + c, a, b + c, n) for a in (a0, a1)]
-    f0, f1 = (spike_weight(kernel, *row) for row in rows)
-    # From here on, f0 and f1 are bounds of n^-exponent f for every larger n.
+    rows = [(query[0] if query else a + b + c, a, b + c) for a in (a0, a1)]
     if isinstance(kernel, SoftmaxKernel):
-        s0, s1 = (q * a / kernel.temperature for q, a, *_ in rows)
-        exponent = min(s1 - 1, Fraction(0))
-        report.note(all(s <= 1 or n * (s - 1) >= s for s in (s0, s1)), "the hypothesis n (s - 1) >= s")
-        f0, f1 = ((f[0], Fraction(1)) if s > 1 else (Fraction(s == 1, 2), f[1]) for f, s in ((f0, s0), (f1, s1)))
-        if s1 < 1:
-            log, s = AT.log(AT.rational(n)), AT.rational(s1)
-            power = AT.exp(s * log)
-            k = (power - 1) / n if power * (1 - s) >= 1 else s * AT.exp((1 / s - 1) * AT.log(1 - s))
-            f0, f1 = (Fraction(0), ends(AT.exp(AT.rational(s0 - s1) * log))[1]), (ends(1 / (1 + k))[0], Fraction(1))
+        exponents = [row_sum * a / kernel.temperature for row_sum, a, _ in rows]
+        report.note(all(s <= 1 or n * (s - 1) >= s for s in exponents), "the hypothesis n (s - 1) >= s")
+        exponent = min(exponents[1] - 1, Fraction(0))
+        scaled = _softmax_weights(kernel, rows, exponents, n)
     else:
-        limits = [spike_weight(_limit(kernel), *row) for row in rows]
-        require(limits[1][1] < 1, "the weight of the spike is too close to 1")
-        (least, most0), (_, most1) = ([(n - 1) * f / (1 - f) for f in pair] for pair in limits)
-        # Where quotients of scores do not depend on n, n times the margin is monotone: D0 and D1 at n, or in the limit.
-        f0, f1 = (n * f0[0], most0) if isinstance(kernel, TaylorKernel) else (least, n * f0[1]), (n * f1[0], most1)
+        exponent = Fraction(-1)
+        scaled = _polynomial_weights(kernel, rows, n)
+    (f0_least, f0_most), (f1_least, f1_most) = scaled
     low, high = (exact(body[name], name, MOST_DIGITS) for name in ("low", "high"))
     report.note(exact(body["exponent"], "exponent") == exponent, "exponent")
-    report.note(low <= a1 * f1[0] - a0 * f0[1] or None, "low")
-    report.note(high >= a1 * f1[1] - a0 * f0[0] or None, "high")
+    report.note(low <= a1 * f1_least - a0 * f0_most or None, "low")
+    report.note(high >= a1 * f1_most - a0 * f0_least or None, "high")
     return (
         f"{words(texts)} and any d and tau",
         f"The margin, by which a neuron with all signs + reads more on D1 than on D0, is n^({body['exponent']}) times "
         f"a number from {body['low']} to {body['high']}.",
         "Verified: the hypotheses of the law (docs/theory.md 3.8) and both ends.",
     )
+
+
+def _softmax_weights(
+    kernel: Kernel, rows: list[tuple[Fraction, Fraction, Fraction]], exponents: list[Fraction], n: int
+) -> tuple[Enclosure, Enclosure]:
+    """Enclose f0 and f1, multiplied by n^(1-s1) if s1 < 1, at every n from this one on (L2, L3)."""
+    s0, s1 = exponents
+    if s1 < 1:
+        log, s = AT.log(AT.rational(n)), AT.rational(s1)
+        power = AT.exp(s * log)
+        # (x^s - 1)/x is largest at x = (1-s)^(-1/s), or at n if that is smaller.
+        largest = (power - 1) / n if power * (1 - s) >= 1 else s * AT.exp((1 / s - 1) * AT.log(1 - s))
+        f0_most = ends(AT.exp(AT.rational(s0 - s1) * log))[1]
+        return (Fraction(0), f0_most), (ends(1 / (1 + largest))[0], Fraction(1))
+    (f0_least, f0_most), (f1_least, f1_most) = (spike_weight(kernel, *row, n) for row in rows)
+    # A weight moves monotonically to its limit: 1 if s > 1, 1/2 if s = 1, 0 otherwise.
+    f0 = (f0_least, Fraction(1)) if s0 > 1 else (Fraction(1, 2) if s0 == 1 else Fraction(0), f0_most)
+    f1 = (f1_least, Fraction(1)) if s1 > 1 else (Fraction(1, 2), f1_most)
+    return f0, f1
+
+
+def _polynomial_weights(
+    kernel: Kernel, rows: list[tuple[Fraction, Fraction, Fraction]], n: int
+) -> tuple[Enclosure, Enclosure]:
+    """Enclose n f0 and n f1 at every n from this one on (L1, L4)."""
+    weights = [spike_weight(kernel, *row, n) for row in rows]
+    limits = [spike_weight(_limit(kernel), *row, n) for row in rows]
+    require(limits[1][1] < 1, "the weight of the spike is too close to 1")
+    (limit0_least, limit0_most), (_, limit1_most) = ([(n - 1) * f / (1 - f) for f in pair] for pair in limits)
+    f1 = n * weights[1][0], limit1_most
+    if isinstance(kernel, TaylorKernel):
+        return (n * weights[0][0], limit0_most), f1
+    # Where quotients of scores do not depend on n, n times the margin is monotone: both weights at n, or in the limit.
+    return (limit0_least, n * weights[0][1]), f1
