@@ -222,13 +222,15 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
         plateaus=plateaus,
         ends=(readings[0], readings[-1]),
         scanned=len(values),
-        undecided=sum(reading.side is None for reading in readings),
+        undecided=sum(reading.side is None for reading in readings if reading.value in values),
         engine=engine,
         evidence=evidence,
         completeness=completeness,
         separation=separation,
         analytic=None if formula is None else formula.solve(question.numbers(start), span),
-        error_term=bound_error_term(point, mechanism, settings.level) if in_a1 else None,
+        error_term=bound_error_term(point, mechanism, settings.level)
+        if in_a1 and not settings.sampling.in_format
+        else None,
     )
 
 
