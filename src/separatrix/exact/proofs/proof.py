@@ -155,7 +155,7 @@ class Proof(Result):
     def evidence(self) -> str:
         """How the statement is known."""
         steps = sum(len(line.steps) for line in self.lines)
-        is_rational = all(line.excess(0).is_rational for line in self.lines)
+        is_rational = all(line.excess(0).is_short_rational for line in self.lines)
         arithmetic = "fractions" if is_rational else "balls, or fractions where they are rational"
         return (
             f"proved by the shape lemma: {len(self.lines)} firing thresholds with {steps:,} values over all n, "
