@@ -27,6 +27,19 @@ def construction_named(name: str) -> type[Construction]:
     return find_known("construction", name, CONSTRUCTIONS, "spike")
 
 
-__all__ = ["CONSTRUCTIONS", "Amplitudes", "BlockModel", "Construction", "Description", "ExactConstruction"]
-__all__ += ["Exchangeable", "Label", "Presence", "Probe", "QueryRow", "TokenGroup", "Tokens"]
-__all__ += ["construction_named"]
+__all__ = [
+    "CONSTRUCTIONS",
+    "Amplitudes",
+    "BlockModel",
+    "Construction",
+    "Description",
+    "ExactConstruction",
+    "Exchangeable",
+    "Label",
+    "Presence",
+    "Probe",
+    "QueryRow",
+    "TokenGroup",
+    "Tokens",
+    "construction_named",
+]

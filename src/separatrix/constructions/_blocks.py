@@ -68,8 +68,13 @@ class BlockConstruction(Construction):
         """Blocks are equal, and only its column distinguishes a block."""
         return Exchangeable.TOKENS
 
-    step = property(lambda self: self.d - 2)
-    signs = property(lambda self: self.d)
+    @property
+    def step(self) -> int:
+        return self.d - 2
+
+    @property
+    def signs(self) -> int:
+        return self.d
 
     @property
     def unit(self) -> float:

@@ -63,12 +63,16 @@ class Plain(Construction):
         """With spread every token has a score of its own, and the peak replaces one of them."""
         return Exchangeable.NOT if self.spread else Exchangeable.TOKENS
 
-    signs = property(lambda self: self.n)
+    @property
+    def signs(self) -> int:
+        return self.n
 
     def dense_width(self) -> int:
         return 1
 
-    has_groups = property(lambda self: not self.spread)
+    @property
+    def has_groups(self) -> bool:
+        return not self.spread
 
     def group_count(self) -> int:
         return 2

@@ -38,7 +38,9 @@ class Regression(ExactConstruction):
     logit_base = None
     step_name = "width"
 
-    step = property(lambda self: self.width)
+    @property
+    def step(self) -> int:
+        return self.width
 
     def describe(self, label: Label) -> Description:
         value, rate = self.a1 if label else self.a0, Fraction(self.width, self.n)

@@ -10,5 +10,17 @@ from separatrix.mechanisms.kernels.softmax import Softmax
 from separatrix.mechanisms.kernels.taylor import Taylor
 from separatrix.mechanisms.load import MECHANISMS, examples, mechanism_from, mechanism_named
 
-__all__ = ["MECHANISMS", "Causality", "LastQueryMode", "Linear", "Mechanism", "Power", "ScoreMechanism"]
-__all__ += ["Softmax", "Taylor", "examples", "mechanism_from", "mechanism_named"]
+__all__ = [
+    "MECHANISMS",
+    "Causality",
+    "LastQueryMode",
+    "Linear",
+    "Mechanism",
+    "Power",
+    "ScoreMechanism",
+    "Softmax",
+    "Taylor",
+    "examples",
+    "mechanism_from",
+    "mechanism_named",
+]

@@ -16,7 +16,29 @@ from separatrix.core.parameters.model import (
 )
 from separatrix.core.parameters.words import all_parameters, listed_mechanisms, read_words, split_mechanisms
 
-__all__ = ["Constraint", "Exact", "Flag", "Grid", "Natural", "Parameters", "Parametrised", "SeparatrixError"]
-__all__ += ["UsageError", "all_parameters", "choice", "exact", "find_known", "flag", "is_absent"]
-__all__ += ["limit", "listed_mechanisms", "natural", "nearest", "random_seed", "read_words", "require_known"]
-__all__ += ["split_mechanisms", "text"]
+__all__ = [
+    "Constraint",
+    "Exact",
+    "Flag",
+    "Grid",
+    "Natural",
+    "Parameters",
+    "Parametrised",
+    "SeparatrixError",
+    "UsageError",
+    "all_parameters",
+    "choice",
+    "exact",
+    "find_known",
+    "flag",
+    "is_absent",
+    "limit",
+    "listed_mechanisms",
+    "natural",
+    "nearest",
+    "random_seed",
+    "read_words",
+    "require_known",
+    "split_mechanisms",
+    "text",
+]

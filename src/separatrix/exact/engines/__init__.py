@@ -119,5 +119,18 @@ def strongest(engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusa
     raise EngineRefusal(f"no engine can answer this ({'; '.join(reversed(reasons))})")
 
 
-__all__ = ["ENGINES", "STRENGTH", "Engine", "EngineRefusal", "Outcome", "Sampling", "certified", "closed"]
-__all__ += ["dense", "engine_named", "grouped", "solve", "strongest"]
+__all__ = [
+    "ENGINES",
+    "STRENGTH",
+    "Engine",
+    "EngineRefusal",
+    "Outcome",
+    "Sampling",
+    "certified",
+    "closed",
+    "dense",
+    "engine_named",
+    "grouped",
+    "solve",
+    "strongest",
+]

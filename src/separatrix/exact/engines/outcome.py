@@ -206,5 +206,15 @@ def side_between(low: float, high: float, level: Fraction) -> int | None:
     return 1 if low >= level else -1 if high < level else None
 
 
-__all__ = ["EngineRefusal", "Neuron", "Outcome", "combine_neurons", "fires_on_both", "side_between"]
-__all__ += ["side_of", "side_of_fractions", "sign_of_powers", "significant_bits"]
+__all__ = [
+    "EngineRefusal",
+    "Neuron",
+    "Outcome",
+    "combine_neurons",
+    "fires_on_both",
+    "side_between",
+    "side_of",
+    "side_of_fractions",
+    "sign_of_powers",
+    "significant_bits",
+]

@@ -6,5 +6,18 @@ from separatrix.exact.verdicts.readers import Readers, Statement, Word, readers
 from separatrix.exact.verdicts.several import RefusedVerdict, Verdicts, verdict
 from separatrix.exact.verdicts.verdict import DELTA, Verdict
 
-__all__ = ["DELTA", "Readers", "RefusedVerdict", "Statement", "Verdict", "Verdicts", "Word", "certify"]
-__all__ += ["certify_equal_rows", "lost_from", "readers", "verdict", "write_certificate"]
+__all__ = [
+    "DELTA",
+    "Readers",
+    "RefusedVerdict",
+    "Statement",
+    "Verdict",
+    "Verdicts",
+    "Word",
+    "certify",
+    "certify_equal_rows",
+    "lost_from",
+    "readers",
+    "verdict",
+    "write_certificate",
+]

@@ -52,7 +52,9 @@ class FeatureMechanism(Mechanism):
     normalised: bool = flag(True)
     """Whether the weights of a row are divided by their sum."""
 
-    is_normalised = property(lambda self: self.normalised)
+    @property
+    def is_normalised(self) -> bool:
+        return self.normalised
 
     @abstractmethod
     def compute_features(self, x: Tokens, side: Side) -> Features:

@@ -42,7 +42,9 @@ class Differential(Mechanism):
     lam: Fraction = exact(Fraction(4, 5), at_least=-(10**6), at_most=10**6)
     """The share of the second softmax that is subtracted."""
 
-    is_normalised = property(lambda self: self.lam == 0)
+    @property
+    def is_normalised(self) -> bool:
+        return self.lam == 0
 
     @attention_method
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions, **extras: Any) -> Attended:

@@ -31,7 +31,10 @@ class SoftmaxSink(StreamedMechanism):
     sink: Fraction | str = exact(0, at_least=-(10**6), at_most=10**6, word="none")
     """The logit of the sink, or none."""
     extras = (SINK,)
-    is_normalised = property(lambda self: self.sink == "none")
+
+    @property
+    def is_normalised(self) -> bool:
+        return self.sink == "none"
 
     @property
     def sink_logit(self) -> float:

@@ -32,7 +32,9 @@ class FadedFeatures(LogFeatureMechanism):
         self.inner = inner
         vars(self).update(extras=outer.extras, takes_first=False, takes_present=False)
 
-    is_normalised = property(lambda self: self.inner.is_normalised)
+    @property
+    def is_normalised(self) -> bool:
+        return self.inner.is_normalised
 
     def map_tokens(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         q, k = self.inner.map_tokens(q, k, extras)

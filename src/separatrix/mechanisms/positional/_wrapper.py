@@ -39,7 +39,9 @@ class WrapperMechanism(Mechanism):
 
         return mechanism_named, (self.spelled,)
 
-    is_normalised = property(lambda self: self.inner_mechanism.is_normalised)
+    @property
+    def is_normalised(self) -> bool:
+        return self.inner_mechanism.is_normalised
 
     def sizes(self, q: Queries, k: Keys, v: Values) -> TokenSizes:
         return self.inner_mechanism.sizes(q, k, v)

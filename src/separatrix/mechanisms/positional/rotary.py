@@ -54,7 +54,9 @@ class Rotary(WrapperMechanism):
         q, k = self._rotate(q, k, options.first)
         return self.inner_mechanism(q, k, v, causal=options.causal, **options.positions(), **extras)
 
-    fixed_state = property(lambda self: self.inner_mechanism.fixed_state)
+    @property
+    def fixed_state(self) -> bool:
+        return self.inner_mechanism.fixed_state
 
     def decoding_memory(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> DecodingMemory:
         return self.inner_mechanism.decoding_memory(tokens, heads, width, features, dtype)

@@ -48,7 +48,9 @@ class RecurrentMechanism(Mechanism):
     stores_inputs_only: ClassVar[bool] = False
     """Whether autograd stores little more than the inputs of `advance`, so that no run is computed again."""
 
-    is_normalised = property(lambda _: False)
+    @property
+    def is_normalised(self) -> bool:
+        return False
 
     def init_state(self, q: Queries, v: Values) -> State:
         """Return the state before the first token: zeros, in float32 for 16-bit tokens."""

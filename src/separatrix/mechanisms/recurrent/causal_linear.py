@@ -38,7 +38,9 @@ class CausalLinear(RecurrentMechanism):
     normalised: bool = flag(False)
     """Whether each row is divided by the sum of its scores."""
 
-    is_normalised = property(lambda self: self.normalised)
+    @property
+    def is_normalised(self) -> bool:
+        return self.normalised
 
     @attention_method
     def definition(self, q: Queries, k: Keys, v: Values, options: CallOptions) -> Attended:

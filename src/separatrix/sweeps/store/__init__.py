@@ -9,6 +9,27 @@ from separatrix.sweeps.store.rows import Answer, CellResult, CellStatus, Checkpo
 from separatrix.sweeps.store.selection import Selection, select_cells
 from separatrix.sweeps.store.store import Store
 
-__all__ = ["DEFAULT", "Address", "Answer", "CellResult", "CellStatus", "Checkpoint", "Damage"]
-__all__ += ["DamageWarning", "Environment", "File", "Filter", "NoStore", "Selection", "Store", "StoreError"]
-__all__ += ["Sweep", "frame", "open_store", "parse_address", "read_filter", "results", "select_cells"]
+__all__ = [
+    "DEFAULT",
+    "Address",
+    "Answer",
+    "CellResult",
+    "CellStatus",
+    "Checkpoint",
+    "Damage",
+    "DamageWarning",
+    "Environment",
+    "File",
+    "Filter",
+    "NoStore",
+    "Selection",
+    "Store",
+    "StoreError",
+    "Sweep",
+    "frame",
+    "open_store",
+    "parse_address",
+    "read_filter",
+    "results",
+    "select_cells",
+]

@@ -26,5 +26,18 @@ def dataset_named(name: str) -> DataSet[Any]:
     return find_known("data set", name, DATASETS, "mnist")
 
 
-__all__ = ["DATASETS", "DataFloors", "DataSet", "DataSetState", "FetchedDataSet", "Images", "MissingData"]
-__all__ += ["Splits", "Stream", "Texts", "data_folder", "dataset_named", "fetch"]
+__all__ = [
+    "DATASETS",
+    "DataFloors",
+    "DataSet",
+    "DataSetState",
+    "FetchedDataSet",
+    "Images",
+    "MissingData",
+    "Splits",
+    "Stream",
+    "Texts",
+    "data_folder",
+    "dataset_named",
+    "fetch",
+]

@@ -12,5 +12,16 @@ from separatrix.training.learning.checkpoint import CheckpointError, pack_arrays
 from separatrix.training.learning.loop import RunConfig, RunOutcome, RunResult, perturb, train, train_with_checkpoints
 from separatrix.training.learning.model import build_model
 
-__all__ = ["CheckpointError", "RunConfig", "RunOutcome", "RunResult", "build_model", "pack_arrays"]
-__all__ += ["perturb", "score_model", "train", "train_with_checkpoints", "unpack_arrays"]
+__all__ = [
+    "CheckpointError",
+    "RunConfig",
+    "RunOutcome",
+    "RunResult",
+    "build_model",
+    "pack_arrays",
+    "perturb",
+    "score_model",
+    "train",
+    "train_with_checkpoints",
+    "unpack_arrays",
+]

@@ -22,5 +22,16 @@ def task_named(name: str) -> type[Task]:
     return find_known("task", name, {**TASKS, **REAL_TASKS}, "needle")
 
 
-__all__ = ["REAL_TASKS", "TASKS", "Bound", "Metric", "ProvedCeiling", "RealTask", "Samples", "Setting"]
-__all__ += ["Split", "Task", "task_named"]
+__all__ = [
+    "REAL_TASKS",
+    "TASKS",
+    "Bound",
+    "Metric",
+    "ProvedCeiling",
+    "RealTask",
+    "Samples",
+    "Setting",
+    "Split",
+    "Task",
+    "task_named",
+]

@@ -45,8 +45,13 @@ class CopyTask(LengthTask):
     proved_for = ORDER_BLIND_MODELS
     proof = "docs/theory.md 9.3: each unused symbol is equally likely to be the next"
 
-    vocabulary = property(lambda task: task.symbols + 2)
-    outputs = property(lambda task: task.symbols)
+    @property
+    def vocabulary(self) -> int:
+        return self.symbols + 2
+
+    @property
+    def outputs(self) -> int:
+        return self.symbols
 
     @property
     def bits(self) -> float:

@@ -38,8 +38,13 @@ class DuplicationTask(Task):
     proved_for = PROPORTIONAL_MODELS
     proof = "docs/theory.md 9.4: the last token gets the same output from a multiset once and twice"
 
-    vocabulary = property(lambda task: task.symbols + 1)
-    bits = property(lambda task: math.log2(math.comb(task.symbols + task.items - 1, task.items)))
+    @property
+    def vocabulary(self) -> int:
+        return self.symbols + 1
+
+    @property
+    def bits(self) -> float:
+        return math.log2(math.comb(self.symbols + self.items - 1, self.items))
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         # Samples come in pairs, the same multiset once and twice with the same last symbol: a model that cannot

@@ -32,8 +32,13 @@ class InductionTask(Task):
     proved_for = ORDER_BLIND_MODELS
     proof = "docs/theory.md 9.3: every order of the tokens before the last is equally likely"
 
-    vocabulary = property(lambda task: task.symbols)
-    outputs = property(lambda task: task.symbols)
+    @property
+    def vocabulary(self) -> int:
+        return self.symbols
+
+    @property
+    def outputs(self) -> int:
+        return self.symbols
 
     @property
     def bits(self) -> float:

@@ -36,7 +36,9 @@ class LocationTask(Task):
     proved_for = KERNEL_SUM_MODELS
     proof = "docs/theory.md 9.6: reflections leave sum_i (a + b <k,x_i>) <v,x_i>"
 
-    features = property(lambda task: task.d + 1)
+    @property
+    def features(self) -> int:
+        return self.d + 1
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, d, rows = self.n, self.d, np.arange(count)

@@ -45,9 +45,17 @@ class ModularTask(LengthTask):
     example: ClassVar[dict[str, object]] = {"trained": 8, "tested": 20}
     setting = MANY_ANSWERS | {"heads": 4, "conv": 3, "rates": "0.003,0.01,0.03", "tests": 1000}
 
-    vocabulary = property(lambda task: task.modulus + 3)
-    outputs = property(lambda task: task.modulus)
-    bits = property(lambda task: task.trained * math.log2(task.modulus))
+    @property
+    def vocabulary(self) -> int:
+        return self.modulus + 3
+
+    @property
+    def outputs(self) -> int:
+        return self.modulus
+
+    @property
+    def bits(self) -> float:
+        return self.trained * math.log2(self.modulus)
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         m, digits, first = self.modulus, self.length_in(split), self.first_scored(split)

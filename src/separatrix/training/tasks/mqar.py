@@ -41,8 +41,13 @@ class RecallTask(Task):
     proved_for = ORDER_BLIND_MODELS
     proof = "docs/theory.md 9.3: every pairing of the keys with the values is equally likely"
 
-    vocabulary = property(lambda task: task.keys + task.values)
-    outputs = property(lambda task: task.values)
+    @property
+    def vocabulary(self) -> int:
+        return self.keys + self.values
+
+    @property
+    def outputs(self) -> int:
+        return self.values
 
     @property
     def bits(self) -> float:

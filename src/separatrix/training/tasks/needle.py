@@ -41,7 +41,9 @@ class NeedleTask(ShiftedTokenTask):
     tolerance = 0.005
     proof = "docs/theory.md 9.1: of second moments only the sum of z w depends on the label"
 
-    features = property(lambda task: task.dz + 2)
+    @property
+    def features(self) -> int:
+        return self.dz + 2
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, dz, row = self.n, self.dz, np.arange(count)

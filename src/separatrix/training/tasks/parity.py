@@ -30,7 +30,9 @@ class ParityTask(LengthTask):
     setting = MANY_ANSWERS | {"rates": "0.003,0.01,0.03", "tests": 1000}
     vocabulary = outputs = 2
 
-    bits = property(lambda task: task.trained)
+    @property
+    def bits(self) -> float:
+        return self.trained
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, first = self.length_in(split), self.first_scored(split)

@@ -34,7 +34,9 @@ class RegressionTask(Task):
     proved_for = KERNEL_SUM_MODELS
     proof = "docs/theory.md 9.5: only eta sum_i y_i <x_i,x> is odd in w and invariant under rotations"
 
-    features = property(lambda task: task.d + 2)
+    @property
+    def features(self) -> int:
+        return self.d + 2
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, d = self.n, self.d

@@ -33,8 +33,13 @@ class RetrievalTask(LengthTask):
     example: ClassVar[dict[str, object]] = {"trained": 8, "tested": 24}
     setting = WITHOUT_NORMS | {"batch": 64, "rates": "0.003,0.01,0.03", "tests": 4000}
 
-    features = property(lambda task: task.classes + 2)
-    outputs = property(lambda task: task.classes)
+    @property
+    def features(self) -> int:
+        return self.classes + 2
+
+    @property
+    def outputs(self) -> int:
+        return self.classes
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, classes = self.length_in(split), self.classes

@@ -29,7 +29,9 @@ class SpikeTask(ShiftedTokenTask):
     setting = WITHOUT_NORMS | {"batch": 64, "steps": 400, "rates": "0.003,0.01,0.03"}
     proof = "docs/theory.md 9.2: the likelihood ratio of the moments is a Bessel function"
 
-    features = property(lambda task: task.dz + 1)
+    @property
+    def features(self) -> int:
+        return self.dz + 1
 
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, dz = self.n, self.dz

@@ -39,7 +39,9 @@ class ImageTask(RealTask):
         """The number of values per pixel."""
         return 1
 
-    features = property(lambda task: task.patch**2 * task.colours)
+    @property
+    def features(self) -> int:
+        return self.patch**2 * self.colours
 
     def pixels(self, images: Images) -> NDArray[Any]:
         """Return the pixels, (count, height, width, colours), from 0 to `max_value`."""

@@ -32,7 +32,9 @@ class SequentialCifarTask(ImageTask):
     relations = (divides(32),)
     setting = REAL_DATA_SETTING
 
-    colours = property(lambda self: 1 if self.grey else 3)
+    @property
+    def colours(self) -> int:
+        return 1 if self.grey else 3
 
     def pixels(self, images: Images) -> NDArray[Any]:
         if not self.grey:
