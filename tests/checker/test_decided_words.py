@@ -69,7 +69,7 @@ def test_a_word_is_accepted_only_if_the_enclosures_decide_it(
     monkeypatch.setattr(
         import_module("separatrix.checker.check"),  # which the function of that name hides
         "probabilities",
-        lambda *question: replace(probabilities(*question), distinguish=distinguish, fire_d1=fire_d1),
+        lambda *neurons: replace(probabilities(*neurons), distinguish=distinguish, fire_d1=fire_d1),
     )
     for claimed in WORDS:
         (*_, failure) = ["", *(line for line in check(sealed(certificate, claimed)).failed if "the verdict" in line)]

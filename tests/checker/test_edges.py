@@ -15,7 +15,7 @@ import pytest
 
 from separatrix.checker import arithmetic, document, kernels
 from separatrix.checker.certificate import read_kernel, read_model
-from separatrix.checker.check import Findings, Report, _is_rounded, derive_verdict
+from separatrix.checker.check import Report, _is_rounded, derive_verdict
 from separatrix.checker.constructions import TRIPLES, QueryLogits, SpikeModel, _logarithm, _primitive_root, plain
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import Logit, PowerKernel, SoftmaxKernel, TaylorKernel, sign
@@ -57,10 +57,10 @@ def test_a_report_holds_if_something_was_verified_and_nothing_failed() -> None:
     assert not Report(0, []).holds
     assert Report(1, []).holds
     assert not Report(1, ["n is wrong"]).holds
-    findings = Findings()
+    report = Report()
     for holds in (True, None, False, True):
-        findings.note(holds, "n")
-    assert (findings.verified, findings.failed) == (2, ["n cannot be verified", "n is wrong"])
+        report.note(holds, "n")
+    assert (report.verified, report.failed) == (2, ["n cannot be verified", "n is wrong"])
 
 
 DIGITS = "9" * document.MOST_DIGITS
@@ -298,17 +298,20 @@ def test_scores_and_their_quotients(kernel: kernels.Kernel, score: Callable[[flo
 
 
 @pytest.mark.parametrize(("here", "below"), list(product((1, 0, -1, None), repeat=2)))
-def test_a_least_count_fires_and_one_less_does_not(here: int | None, below: int | None) -> None:
+def test_a_least_count_fires_and_one_less_does_not(
+    here: int | None, below: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A tie does not fire; one wrong side refutes; nothing fires beyond the blocks or below 0."""
-    model, least, lowest, highest = SimpleNamespace(blocks=5), 3, 1, 2
+    least, lowest, highest = 3, 1, 2
     signs = {(least, lowest): here, (least - 1, highest): below}
-    excess: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n: signs[plus, n])
+    excess: Any = SimpleNamespace(model=SimpleNamespace(blocks=5), terms=lambda plus: plus)
+    monkeypatch.setattr("separatrix.checker.proof.sign", lambda plus, n: signs[plus, n])
     is_wrong = here in (0, -1) or below == 1
     assert _is_least(excess, least, lowest, highest) is (False if is_wrong else None if None in (here, below) else True)
-    always: Any = SimpleNamespace(model=model, excess_sign=lambda plus, n: here)
-    assert _is_least(always, 0, lowest, highest) is (True if here == 1 else None if here is None else False)
-    assert _is_least(always, 6, lowest, highest) is (False if here == 1 else None if here is None else True)
-    assert _is_least(always, 5, lowest, highest) is (None if here is None else False)
+    monkeypatch.setattr("separatrix.checker.proof.sign", lambda *_: here)
+    assert _is_least(excess, 0, lowest, highest) is (True if here == 1 else None if here is None else False)
+    assert _is_least(excess, 6, lowest, highest) is (False if here == 1 else None if here is None else True)
+    assert _is_least(excess, 5, lowest, highest) is (None if here is None else False)
 
 
 def test_rounded_floats_and_their_text() -> None:

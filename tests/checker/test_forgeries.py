@@ -342,7 +342,8 @@ def test_a_certificate_of_another_version_is_to_be_made_again() -> None:
     document = boundary_of("a1")
     old = {name: document[name] for name in ("format", "parameter", "at", "crossings")}
     (line,) = check_boundary(signed({**old, "version": 1})).failed
-    assert "make it again with separatrix boundary" in line
+    assert "version is not 3" in line
+    assert "make it again with --certificate" in line
 
 
 def test_too_many_wide_ends_are_refused_before_any_is_verified() -> None:

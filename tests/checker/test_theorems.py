@@ -230,6 +230,9 @@ def test_each_bound_is_the_best_that_the_theorem_gives() -> None:
         ("linear", {"a1": "1.2:"}, "the ranges violate the hypotheses"),
         ("linear", {"b": ":0.2", "c": ":"}, "the ranges violate the hypotheses"),
         ("linear", {"a1": ":40"}, "the hypothesis eta > 0 cannot be verified"),
+        ("linear", {"a0": "500000:1000000"}, "the range of a0 exceeds that of a1"),
+        ("linear", {"a0": ":1.3"}, "the range of a0 exceeds that of a1"),
+        ("linear", {"a0": ":"}, "the range of a0 exceeds that of a1"),
     ],
 )
 def test_a_failing_hypothesis_is_named(name: str, ranges: dict[str, str], complaint: str) -> None:

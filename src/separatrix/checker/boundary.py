@@ -23,9 +23,9 @@ from typing import Any
 
 from separatrix.checker.arithmetic import ends, intervals
 from separatrix.checker.certificate import Certificate, is_certificate, read, read_model
-from separatrix.checker.check import Findings, Report, same_digest, verify
+from separatrix.checker.check import Report, same_digest, verify
 from separatrix.checker.constructions import TRIPLES, SpikeModel, ThresholdKey
-from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, word
+from separatrix.checker.document import Malformed, between, entries, fields, header, require, word
 from separatrix.checker.kernels import Kernel, PowerKernel, SoftmaxKernel
 from separatrix.checker.probability import Enclosure, FiringProbabilities, network, neuron
 from separatrix.checker.question import CertifiedQuestion, read_question
@@ -33,10 +33,7 @@ from separatrix.checker.statement import ONLY_THIS_READER, P, meaning, with_roun
 
 FORMAT = "separatrix boundary certificate"
 VERSION = 3
-FIELDS = (
-    *("format", "version", "construction", "mechanism", "parameters"),
-    *("parameter", "at", "crossings", "cuts", "sha256"),
-)
+FIELDS = ("parameters", "parameter", "at", "crossings", "cuts")
 MOST_CROSSINGS = 1000
 MOST_BLOCKS = 2_000_000
 """The maximum number of block signs over all ends, which takes about half a minute to verify."""
@@ -70,11 +67,6 @@ class StatedCrossing:
         return ("lo", self.lo, not self.rises), ("hi", self.hi, self.rises)
 
 
-def is_boundary(document: object) -> bool:
-    """Whether a document claims to be a boundary certificate."""
-    return isinstance(document, dict) and document.get("format") == FORMAT
-
-
 def check_boundary(document: object) -> Report:
     """Verify a boundary certificate given as a JSON value.
 
@@ -82,68 +74,52 @@ def check_boundary(document: object) -> Report:
     forged certificate costs little.
     """
     try:
-        body = fields(_require_version(document), "the certificate", FIELDS)
-        question, level = read_question(body), exact(body["at"], "at", MOST_DIGITS)
-        if not 0 < level < 1:
-            raise Malformed("at does not lie between 0 and 1")
+        body = header(document, FORMAT, VERSION, FIELDS)
+        question, level = read_question(body), between(body["at"], "at", 1)
         crossings = _crossings(body["crossings"], question)
         cuts = _cuts(body["cuts"], question, crossings)
     except Malformed as fault:
         return Report(0, [str(fault)])
-    findings = Findings()
-    findings.note(same_digest(body), "sha256")
-    sides = []
+    report, sides = Report(), []
+    report.note(same_digest(body), "sha256")
     for number, crossing in enumerate(crossings, 1):
         for name, end, above in crossing.ends:
-            probabilities = verify(end.document, end.certificate, end_findings := Findings())
+            probabilities = verify(end.document, end.certificate, end_report := Report())
             low, high = probabilities.distinguish
             side = f"that P is {'above' if above else 'below'} the level"
             # Strict on both sides: P equal to the level lies on neither side of a crossing.
-            end_findings.note((low > level if above else high < level) or None, side)
-            findings.verified += end_findings.verified
-            findings.failed += [f"crossing {number}, {name}: {line}" for line in end_findings.failed]
+            end_report.note((low > level if above else high < level) or None, side)
+            report.verified += end_report.verified
+            report.failed += [f"crossing {number}, {name}: {line}" for line in end_report.failed]
             sides.append(probabilities)
-        if findings.failed:
-            return Report(findings.verified, findings.failed)
+        if report.failed:
+            return report
     for number, (first, last) in enumerate(pairwise(cuts), 1):
-        if not findings.failed:
+        if not report.failed:
             holds = _passes_as_stated(first, last, crossings, level)
-            findings.note(holds, f"that P passes the level as stated and not otherwise after cut {number}")
-    statement = () if findings.failed else _statement(question, body["at"], crossings, sides, body["cuts"])
-    return Report(findings.verified, findings.failed, statement)
-
-
-def _require_version(document: object) -> object:
-    """Return the document, or raise Malformed for another format or version."""
-    if not is_boundary(document):
-        raise Malformed(f"format is not {FORMAT}")
-    if not isinstance(document, dict) or type(document.get("version")) is not int or document["version"] != VERSION:
-        raise Malformed(f"version is not {VERSION}, the one of this separatrix; make it again with separatrix boundary")
-    return document
+            report.note(holds, f"that P passes the level as stated and not otherwise after cut {number}")
+    report.statement = () if report.failed else _statement(question, body["at"], crossings, sides, body["cuts"])
+    return report
 
 
 def _crossings(value: object, question: CertifiedQuestion) -> list[StatedCrossing]:
     """Parse every crossing: in order, disjoint, with alternating directions."""
-    if not isinstance(value, list) or not 1 <= len(value) <= MOST_CROSSINGS:
-        raise Malformed(f"crossings is not a list of 1 to {MOST_CROSSINGS} entries")
-    crossings, blocks = [], 0
-    for number, entry in enumerate(value, 1):
+    crossings, blocks = list[StatedCrossing](), 0
+    for number, entry in enumerate(entries(value, "crossings", most=MOST_CROSSINGS), 1):
         body = fields(entry, f"crossing {number}", ("direction", "lo", "hi"))
         rises = word(body["direction"], f"crossing {number}: direction", ("up", "down")) == "up"
         lo, hi = (_end(body[name], question, f"crossing {number}, {name}: ") for name in ("lo", "hi"))
-        if not lo.value < hi.value:
-            raise Malformed(f"crossing {number}: lo is not less than hi")
+        require(lo.value < hi.value, f"crossing {number}: lo is not less than hi")
         blocks += lo.certificate.model.blocks + hi.certificate.model.blocks
-        if blocks > MOST_BLOCKS:
-            raise Malformed(f"all ends together have more than {MOST_BLOCKS} blocks, too many to verify")
+        require(blocks <= MOST_BLOCKS, f"all ends together have more than {MOST_BLOCKS} blocks, too many to verify")
         crossings.append(StatedCrossing(rises, lo, hi))
     for number, (previous, crossing) in enumerate(pairwise(crossings), 2):
-        if crossing.lo.value < previous.hi.value:
-            raise Malformed(f"crossing {number} does not lie beyond the one before it")
-        if crossing.rises is previous.rises:
-            raise Malformed(f"crossing {number} has the direction of the one before it")
-    if len({end.certificate.delta for entry in crossings for end in (entry.lo, entry.hi)}) > 1:
-        raise Malformed("the ends do not have the same delta")
+        is_beyond = crossing.lo.value >= previous.hi.value
+        require(is_beyond, f"crossing {number} does not lie beyond the one before it")
+        alternates = crossing.rises is not previous.rises
+        require(alternates, f"crossing {number} has the direction of the one before it")
+    deltas = {end.certificate.delta for crossing in crossings for _, end, _ in crossing.ends}
+    require(len(deltas) == 1, "the ends do not have the same delta")
     return crossings
 
 
@@ -151,33 +127,31 @@ def _end(value: object, question: CertifiedQuestion, place: str) -> End:
     """Parse one end, which must equal the certificate's point except for the moving parameter."""
     if not is_certificate(value):
         raise Malformed(f"{place}this is no certificate")
-    assert isinstance(value, dict)
     try:
         certificate = read(value)
     except Malformed as fault:
         raise Malformed(f"{place}{fault}") from None
-    for name in question.differences(value):
-        raise Malformed(f"{place}{name} is not what the certificate states for all ends")
+    question.require_same(value, place)
     return End(value, certificate, question.value(value))
 
 
-def _cuts(value: object, question: CertifiedQuestion, crossings: list[StatedCrossing]) -> list[SpikeModel]:
+def _cuts(value: Any, question: CertifiedQuestion, crossings: list[StatedCrossing]) -> list[SpikeModel]:
     """Parse the cuts, values of a1 in order, as the construction at each of them."""
     if value is None:
         return []
     first, model = crossings[0].lo, crossings[0].lo.certificate.model
-    is_known = isinstance(model, SpikeModel) and "mate" not in model.rows[1]
+    # `_growth` is for logits that grow with a1: those of X = 11ᵀ, and not of location.
+    is_known = question.construction in ("spike", "cross") and question.parameter == "a1" and isinstance(value, list)
     is_known &= isinstance(first.certificate.kernel, SoftmaxKernel | PowerKernel)
-    if not isinstance(value, list) or question.parameter != "a1" or not is_known:
-        raise Malformed("cuts is not a list of values of a1, for softmax, linear or power and form ones")
-    if len(value) * model.blocks > MOST_BLOCKS:
-        raise Malformed(f"cuts have more than {MOST_BLOCKS} blocks, too many to verify")
+    is_known &= isinstance(model, SpikeModel) and "mate" not in model.rows[1]
+    require(is_known, "cuts are not a list of values of a1, for softmax, linear or power and form ones")
+    require(len(value) * model.blocks <= MOST_BLOCKS, f"cuts have more than {MOST_BLOCKS} blocks, too many to verify")
     parameters = first.document["parameters"]
     parsed = (read_model(question.construction, {**parameters, "a1": text})[0] for text in value)
     models = [model for model in parsed if isinstance(model, SpikeModel)]  # every one, as the ends are
     values = [model.a[1] for model in models]
-    if values != sorted({*values, *(end.value for crossing in crossings for _, end, _ in crossing.ends)}):
-        raise Malformed("cuts are not in order, or lack the end of a crossing")
+    ends_too = {*values, *(end.value for crossing in crossings for _, end, _ in crossing.ends)}
+    require(values == sorted(ends_too), "cuts are not in order, or lack the end of a crossing")
     return models
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from inspect import signature
-from typing import Any
+from typing import Any, TypeGuard
 
 from separatrix.checker import document as documents
 from separatrix.checker.constructions import MOST_BLOCKS, SpikeModel, ThresholdKey, cross, location, plain, spike
-from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
+from separatrix.checker.document import MOST_DIGITS, between, entries, exact, fields, header, integer, require, word
 from separatrix.checker.kernels import Kernel, PowerKernel, SoftmaxKernel, TaylorKernel
 from separatrix.checker.tokens import LEMMAS, MOST_WORK, TOKENS, TokenModel, token_model
 from separatrix.core.errors import UsageError
 
 FORMAT = "separatrix certificate"
 VERSION = 1
-FIELDS = (
-    *("format", "version", "construction", "mechanism", "parameters"),
-    *("neuron", "network", "delta", "verdict", "equal_rows", "sha256"),
-)
+FIELDS = ("parameters", "neuron", "network", "delta", "verdict", "equal_rows")
 Model = SpikeModel | TokenModel
 BLOCK_MODELS: dict[str, Callable[..., Model]] = {"spike": spike, "cross": cross, "location": location, "plain": plain}
 DEFINITIONS: dict[str, Callable[..., object]] = {**BLOCK_MODELS, **TOKENS}
@@ -53,10 +50,9 @@ class Certificate:
     verdict: str
     lemma: str
     """The lemma by which D0 and D1 have equal rows, or NO_LEMMA."""
-    sha256: str
 
 
-def is_certificate(document: object) -> bool:
+def is_certificate(document: object) -> TypeGuard[dict[str, Any]]:
     """Whether a document states its format and version."""
     return isinstance(document, dict) and "format" in document and "version" in document
 
@@ -65,19 +61,12 @@ def read(document: object) -> Certificate:
     """Parse a certificate; raise Malformed, or a UsageError if the document is no certificate at all."""
     if not is_certificate(document):
         raise UsageError("this is no certificate: it is not an object with the fields format and version")
-    assert isinstance(document, dict)
     has_blocks = document.get("construction") in list(BLOCK_MODELS)
-    body = fields(document, "the certificate", (*FIELDS, *(("spike_weights", "thresholds") if has_blocks else ())))
-    require(type(body["format"]) is str and body["format"] == FORMAT, f"format is not {FORMAT}")
-    is_known = type(body["version"]) is int and body["version"] == VERSION
-    require(is_known, f"version is not {VERSION}, the one this checker knows")
+    body = header(document, FORMAT, VERSION, (*FIELDS, *(("spike_weights", "thresholds") if has_blocks else ())))
     kernel = read_kernel(body["mechanism"])
     model, m = read_model(word(body["construction"], "construction", PARAMETERS), body["parameters"])
-    delta = exact(body["delta"], "delta", MOST_DIGITS)
-    require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
     neuron = fields(body["neuron"], "neuron", ("p0", "p1", "only_d1"))
     network = fields(body["network"], "network", ("fire_d0", "fire_d1", "distinguish"))
-    require(type(body["sha256"]) is str, "sha256 is not text")
     return Certificate(
         kernel,
         model,
@@ -86,18 +75,21 @@ def read(document: object) -> Certificate:
         _thresholds(body["thresholds"], model) if isinstance(model, SpikeModel) else {},
         {name: exact(value, f"neuron {name}") for name, value in neuron.items()},
         {name: documents.probability(value, f"network {name}") for name, value in network.items()},
-        delta,
+        between(body["delta"], "delta", Fraction(1, 2)),
         word(body["verdict"], "verdict", VERDICTS),
         word(body["equal_rows"], "equal_rows", (NO_LEMMA, *LEMMAS)),
-        body["sha256"],
     )
 
 
-def read_kernel(value: object) -> Kernel:
+def mechanism_name(value: Any) -> str:
+    """Return the name of a mechanism."""
+    require(isinstance(value, dict) and "name" in value, "mechanism is not an object with a name")
+    return word(value["name"], "mechanism name", MECHANISMS)
+
+
+def read_kernel(value: Any) -> Kernel:
     """Return the kernel of a mechanism and its settings."""
-    if not isinstance(value, dict) or "name" not in value:
-        raise Malformed("mechanism is not an object with a name")
-    name = word(value["name"], "mechanism name", MECHANISMS)
+    name = mechanism_name(value)
     settings = fields(value, "mechanism", ("name", *MECHANISMS[name]))
     if name == "taylor":
         return TaylorKernel(integer(settings["order"], "order", 1, 1000))
@@ -150,23 +142,27 @@ def _spike_weights(value: object, model: SpikeModel) -> dict[tuple[int, str], tu
 
 def _thresholds(value: object, model: SpikeModel) -> dict[ThresholdKey, int]:
     """Parse one least count for every label, sign triple and row that can fire."""
-    expected_keys = set(model.threshold_keys())
-    thresholds: dict[ThresholdKey, int] = {}
-    for entry in entries(value, "thresholds", len(expected_keys)):
-        body = fields(entry, "a threshold", ("label", "signs", "row", "own_sign", "least"))
-        key = read_threshold_key(body, model, "a threshold")
-        require(key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}")
-        require(key not in thresholds, f"thresholds lists {describe_threshold(key)} twice")
+    thresholds = {}
+    for key, body in read_rows(value, "threshold", model, set(model.threshold_keys()), ("least",)):
         thresholds[key] = integer(body["least"], f"the least count of {describe_threshold(key)}", 0, model.blocks + 1)
     return thresholds
 
 
-def read_threshold_key(body: dict[str, Any], model: SpikeModel, place: str) -> ThresholdKey:
-    """Parse the row and the signs of a threshold."""
-    label = integer(body["label"], f"the label of {place}", 0, 1)
-    y_1, y_block, y_d = (integer(sign, "a sign", -1, 1) for sign in entries(body["signs"], f"the signs of {place}", 3))
-    row = word(body["row"], f"the row of {place}", model.rows[label])
-    return label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1)
+def read_rows(
+    value: object, noun: str, model: SpikeModel, expected_keys: Set[ThresholdKey], names: tuple[str, ...]
+) -> Iterator[tuple[ThresholdKey, dict[str, Any]]]:
+    """Yield the key and the entry of every row and sign triple, each of which is listed once."""
+    keys = set()
+    for entry in entries(value, f"{noun}s", len(expected_keys)):
+        body = fields(entry, f"a {noun}", ("label", "signs", "row", "own_sign", *names))
+        label, signs = integer(body["label"], f"the label of a {noun}", 0, 1), entries(body["signs"], "signs", 3)
+        y_1, y_block, y_d = (integer(sign, "a sign", -1, 1) for sign in signs)
+        row = word(body["row"], f"the row of a {noun}", model.rows[label])
+        key = label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1)
+        require(key in expected_keys, f"{noun}s has an entry for no row there is: {describe_threshold(key)}")
+        require(key not in keys, f"{noun}s lists {describe_threshold(key)} twice")
+        keys.add(key)
+        yield key, body
 
 
 def describe_threshold(key: ThresholdKey) -> str:

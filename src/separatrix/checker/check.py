@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.checker.certificate import NO_LEMMA, Certificate, describe_threshold, read
-from separatrix.checker.constructions import SpikeModel, ThresholdKey
+from separatrix.checker.constructions import SpikeModel
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
-from separatrix.checker.probability import Enclosure, FiringProbabilities, network, probabilities
+from separatrix.checker.probability import Enclosure, FiringProbabilities, neuron, probabilities
 from separatrix.checker.statement import verdict_statement
 from separatrix.checker.tokens import TokenModel
 
@@ -20,12 +20,12 @@ WIDEST = Fraction(1, 10**20)
 """The widest enclosure that is accepted."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Report:
     """The number of verified statements, the failures, and the resulting statement."""
 
-    verified: int
-    failed: list[str]
+    verified: int = 0
+    failed: list[str] = field(default_factory=list)
     statement: tuple[str, ...] = ()
     """Sentences that state what was verified; empty if anything failed."""
 
@@ -33,14 +33,6 @@ class Report:
     def holds(self) -> bool:
         """Whether every statement was verified."""
         return self.verified > 0 and not self.failed
-
-
-@dataclass
-class Findings:
-    """The statements examined so far."""
-
-    verified: int = 0
-    failed: list[str] = field(default_factory=list)
 
     def note(self, holds: bool | None, statement: str) -> None:
         """Count a statement; None means that it could not be decided."""
@@ -50,7 +42,7 @@ class Findings:
             self.failed.append(f"{statement} {'cannot be verified' if holds is None else 'is wrong'}")
 
 
-def check(document: object) -> Report:
+def check(document: Any) -> Report:
     """Verify a certificate given as a JSON value.
 
     For a malformed certificate this is the only finding, since its statements are not clear.
@@ -59,31 +51,29 @@ def check(document: object) -> Report:
         certificate = read(document)
     except Malformed as fault:
         return Report(0, [str(fault)])
-    assert isinstance(document, dict)
-    findings = Findings()
-    probabilities = verify(document, certificate, findings)
-    statement = () if findings.failed else verdict_statement(document, probabilities)
-    return Report(findings.verified, findings.failed, statement)
+    report = Report()
+    computed = verify(document, certificate, report)
+    report.statement = () if report.failed else verdict_statement(document, computed)
+    return report
 
 
-def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> FiringProbabilities:
+def verify(document: dict[str, Any], certificate: Certificate, report: Report) -> FiringProbabilities:
     """Verify every statement of a parsed certificate; return the probabilities that follow."""
-    findings.note(same_digest(document), "sha256")
+    report.note(same_digest(document), "sha256")
     model = certificate.model
     if isinstance(model, TokenModel):
         triple = model.neuron(certificate.kernel)
-        findings.note(None if triple is None else True, "which sign vectors fire")
-        triple = triple or (Fraction(0), Fraction(0), Fraction(0))
-        computed = FiringProbabilities(*triple, *network(*triple, certificate.m))
+        report.note(None if triple is None else True, "which sign vectors fire")
     else:
-        findings.note(model.increasing(), "that a pre-activation grows with the number of + blocks")
-        _check_weights(certificate, model, findings)
-        _check_thresholds(certificate, model, findings)
-        computed = probabilities(model, certificate.thresholds, certificate.m)
+        report.note(model.increasing(), "that a pre-activation grows with the number of + blocks")
+        _check_weights(certificate, model, report)
+        _check_thresholds(certificate, model, report)
+        triple = neuron(model, certificate.thresholds)
+    computed = probabilities(triple or (Fraction(0), Fraction(0), Fraction(0)), certificate.m)
     if certificate.lemma != NO_LEMMA:
         has_equal_rows = model.has_equal_rows(certificate.lemma, certificate.kernel)
-        findings.note(has_equal_rows, f"that D0 and D1 have equal rows by {certificate.lemma}")
-    _check_probabilities(certificate, computed, findings)
+        report.note(has_equal_rows, f"that D0 and D1 have equal rows by {certificate.lemma}")
+    _check_probabilities(certificate, computed, report)
     return computed
 
 
@@ -95,46 +85,45 @@ def same_digest(document: dict[str, Any]) -> bool:
     return bool(hashlib.sha256(text.encode("ascii")).hexdigest() == document["sha256"])
 
 
-def _check_weights(certificate: Certificate, model: SpikeModel, findings: Findings) -> None:
+def _check_weights(certificate: Certificate, model: SpikeModel, report: Report) -> None:
     """Check that every weight lies in its enclosure, and that the enclosure is narrow."""
     for (label, row), (low, high) in certificate.spike_weights.items():
         subject = f"the enclosure of the spike's weight in D{label}, row {row},"
         above = sign(certificate.kernel, model.weight_excess(label, row, low))
         below = above if low == high else sign(certificate.kernel, model.weight_excess(label, row, high))
         if high - low > WIDEST:
-            findings.note(False, f"{subject} being wider than 1e-20,")
+            report.note(False, f"{subject} being wider than 1e-20,")
         # f - low >= 0 >= f - high; ends are allowed, since a rational weight is given as both ends.
         elif above is None or below is None:
-            findings.note(None, subject)
+            report.note(None, subject)
         else:
-            findings.note(above >= 0 >= below, subject)
+            report.note(above >= 0 >= below, subject)
 
 
-def _check_thresholds(certificate: Certificate, model: SpikeModel, findings: Findings) -> None:
+def _check_thresholds(certificate: Certificate, model: SpikeModel, report: Report) -> None:
     """Check that rows fire at the least count and not below it; monotonicity covers all other counts."""
-
-    def fires(key: ThresholdKey, plus: int) -> bool | None:
-        side = sign(certificate.kernel, model.excess(key, plus))
-        return None if side is None else side > 0
-
     for key, least in certificate.thresholds.items():
-        fires_here = True if least > model.blocks else fires(key, least)
-        fires_below = False if least == 0 else fires(key, least - 1)
-        is_wrong = fires_here is False or fires_below is True
-        is_decided = fires_here is not None and fires_below is not None
-        # One wrong side refutes a statement, even if the other is undecided.
-        holds = False if is_wrong else True if is_decided else None
-        findings.note(holds, f"the least count {least} of {describe_threshold(key)}")
+        here = sign(certificate.kernel, model.excess(key, least)) if least <= model.blocks else 1
+        below = sign(certificate.kernel, model.excess(key, least - 1)) if least > 0 else 0
+        report.note(is_least(here, below), f"the least count {least} of {describe_threshold(key)}")
 
 
-def _check_probabilities(certificate: Certificate, computed: FiringProbabilities, findings: Findings) -> None:
+def is_least(here: int | None, below: int | None) -> bool | None:
+    """Whether rows fire at a count and not below it, from the signs of (pre-activation - tau) there and at one less."""
+    # One wrong side refutes a statement, even if the other is undecided.
+    if here in (0, -1) or below == 1:
+        return False
+    return None if here is None or below is None else True
+
+
+def _check_probabilities(certificate: Certificate, computed: FiringProbabilities, report: Report) -> None:
     """Check the stated fractions, floats and verdict against the computed probabilities."""
     for name, value in certificate.neuron.items():
-        findings.note(value == getattr(computed, name), f"neuron {name}")
+        report.note(value == getattr(computed, name), f"neuron {name}")
     for name, number in certificate.network.items():
-        findings.note(_is_rounded(number, getattr(computed, name)), f"network {name}")
+        report.note(_is_rounded(number, getattr(computed, name)), f"network {name}")
     verdict = derive_verdict(computed.distinguish, computed.fire_d1, certificate.delta)
-    findings.note(None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}")
+    report.note(None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}")
 
 
 def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:

@@ -103,77 +103,80 @@ def digits(text: str) -> int:
     return digits(text[:-low]) * shift + digits(text[-low:])
 
 
-def fields(value: object, place: str, names: Collection[str]) -> dict[str, Any]:
+def fields(value: Any, place: str, names: Collection[str]) -> dict[str, Any]:
     """Require an object with exactly these fields."""
-    if not isinstance(value, dict):
-        raise Malformed(f"{place} is not an object")
+    require(isinstance(value, dict), f"{place} is not an object")
     for name in names:
-        if name not in value:
-            raise Malformed(f"{place} lacks the field {name}")
+        require(name in value, f"{place} lacks the field {name}")
     for name in value:
-        if name not in names:
-            quoted_name = name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "with an odd name"
-            raise Malformed(f"{place} has the unknown field {quoted_name}")
-    return value
+        quoted_name = name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "with an odd name"
+        require(name in names, f"{place} has the unknown field {quoted_name}")
+    return dict(value)
 
 
-def entries(value: object, place: str, count: int) -> list[Any]:
-    """Require a list with `count` entries."""
-    if not isinstance(value, list):
-        raise Malformed(f"{place} is not a list")
-    if len(value) != count:
-        raise Malformed(f"{place} has {len(value)} entries instead of {count}")
-    return value
+def header(document: Any, name: str, version: int, names: Collection[str]) -> dict[str, Any]:
+    """Require a certificate of this format and version, with exactly these fields and those of every certificate."""
+    # Another version has other fields, so that it is examined first.
+    is_format = isinstance(document, dict) and type(document.get("format")) is str and document["format"] == name
+    require(is_format, f"format is not {name}")
+    is_known = type(document.get("version")) is int and document["version"] == version
+    require(is_known, f"version is not {version}, the one this checker knows; make it again with --certificate")
+    body = fields(document, "the certificate", ("format", "version", "construction", "mechanism", *names, "sha256"))
+    require(type(body["sha256"]) is str, "sha256 is not text")
+    return body
 
 
-def integer(value: object, place: str, low: int, high: int | None = None) -> int:
+def entries(value: Any, place: str, count: int | None = None, most: int | None = None) -> list[Any]:
+    """Require a list with `count` entries, or with 1 to `most`."""
+    require(isinstance(value, list), f"{place} is not a list")
+    require(count is None or len(value) == count, f"{place} has {len(value)} entries instead of {count}")
+    require(most is None or 1 <= len(value) <= most, f"{place} is not a list of 1 to {most} entries")
+    return list(value)
+
+
+def integer(value: Any, place: str, low: int, high: int | None = None) -> int:
     """Require an integer from low to high; booleans are rejected."""
     # isinstance would accept true, which is an int in Python.
-    if type(value) is not int:
-        raise Malformed(f"{place} is not a whole number")
-    if value < low:
-        raise Malformed(f"{place} is less than {low}")
-    if high is not None and value > high:
-        raise Malformed(f"{place} is more than {high}")
-    if value.bit_length() > MOST_BITS:
-        raise Malformed(f"{place} has more than {MOST_DIGITS} digits")
-    return value
+    require(type(value) is int, f"{place} is not a whole number")
+    require(value >= low, f"{place} is less than {low}")
+    require(high is None or value <= high, f"{place} is more than {high}")
+    require(value.bit_length() <= MOST_BITS, f"{place} has more than {MOST_DIGITS} digits")
+    return int(value)
 
 
-def probability(value: object, place: str) -> float:
+def probability(value: Any, place: str) -> float:
     """Require a float from 0 to 1."""
-    if type(value) is not float:
-        raise Malformed(f"{place} is not a floating-point number")
-    if not 0 <= value <= 1:
-        raise Malformed(f"{place} does not lie between 0 and 1")
-    if math.copysign(1, value) < 0:
-        raise Malformed(f"{place} is written as minus zero")
-    return value
+    require(type(value) is float, f"{place} is not a floating-point number")
+    require(0 <= value <= 1, f"{place} does not lie between 0 and 1")
+    require(math.copysign(1, value) > 0, f"{place} is written as minus zero")
+    return float(value)
 
 
 def word(value: object, place: str, words: Collection[str]) -> str:
     """Require one of the words."""
-    if type(value) is not str or value not in words:
-        raise Malformed(f"{place} is not one of: {', '.join(words)}")
-    return value
+    require(type(value) is str and value in words, f"{place} is not one of: {', '.join(words)}")
+    return str(value)
 
 
-def exact(value: object, place: str, longest: int = LONGEST) -> Fraction:
+def between(value: object, place: str, high: Fraction | int) -> Fraction:
+    """Parse a rational strictly between 0 and `high`."""
+    number = exact(value, place, MOST_DIGITS)
+    require(0 < number < high, f"{place} does not lie between 0 and {high}")
+    return number
+
+
+def exact(value: Any, place: str, longest: int = LONGEST) -> Fraction:
     """Parse a rational: a decimal without redundant zeros, or a fraction in lowest terms."""
-    if type(value) is not str:
-        raise Malformed(f"{place} is not an exact number written as text")
-    if len(value) > longest:
-        raise Malformed(f"{place} is longer than {longest} characters")
+    require(type(value) is str, f"{place} is not an exact number written as text")
+    require(len(value) <= longest, f"{place} is longer than {longest} characters")
     if match := _DECIMAL.fullmatch(value):
         places = match["places"] or ""
         value_read = Fraction(digits(match["whole"] + places), 10 ** len(places))
     elif match := _RATIO.fullmatch(value):
         top, bottom = digits(match["top"]), digits(match["bottom"])
         value_read = Fraction(top, bottom)
-        if bottom == 1 or value_read.denominator != bottom:
-            raise Malformed(f"{place} is not in lowest terms")
+        require(bottom > 1 and value_read.denominator == bottom, f"{place} is not in lowest terms")
     else:
         raise Malformed(f"{place} is not an exact decimal or fraction")
-    if value_read == 0 and match["sign"]:
-        raise Malformed(f"{place} is written as minus zero")
+    require(value_read != 0 or not match["sign"], f"{place} is written as minus zero")
     return -value_read if match["sign"] else value_read

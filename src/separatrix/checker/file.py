@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from separatrix.checker.boundary import check_boundary, is_boundary
+from separatrix.checker import boundary, proof, theorems
 from separatrix.checker.certificate import is_certificate
 from separatrix.checker.check import Report, check
 from separatrix.checker.document import read_file
-from separatrix.checker.proof import check_proof, is_proof
-from separatrix.checker.theorems import FIELDS, check_theorem
 from separatrix.core.errors import UsageError
+
+CHECKS: dict[str, Callable[[Any], Report]] = {
+    boundary.FORMAT: boundary.check_boundary,
+    proof.FORMAT: proof.check_proof,
+    **dict.fromkeys(theorems.FIELDS, theorems.check_theorem),
+}
 
 
 def check_file(path: Path) -> Report:
@@ -24,8 +29,4 @@ def check_file(path: Path) -> Report:
 
 def check_document(document: Any) -> Report:
     """Verify a certificate given as a JSON value with a format."""
-    if is_proof(document):
-        return check_proof(document)
-    if document["format"] in tuple(FIELDS):
-        return check_theorem(document)
-    return check_boundary(document) if is_boundary(document) else check(document)
+    return CHECKS.get(str(document["format"]), check)(document)

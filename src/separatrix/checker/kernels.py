@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeVar
 
 from separatrix.checker.arithmetic import PRECISIONS, Interval, Intervals, exact_power, intervals
 
@@ -25,6 +27,7 @@ class Logit:
         return at.rational(self.times) * _log(self.of, at)
 
 
+Key = TypeVar("Key")
 Term = tuple[Fraction, Logit]
 """A rational times the score of a logit."""
 
@@ -109,28 +112,42 @@ def sign(kernel: Kernel, terms: list[Term]) -> int | None:
     Terms whose scores have a rational quotient are added up exactly first, so that a sum that cancels is
     found to be zero and not merely small.
     """
-    sums: list[Term] = []
-    for factor, logit in (term for term in terms if term[0] != 0):
+    return sign_of_sum(terms, kernel.ratio, lambda logit, bits: _score(kernel, logit, bits), kernel.cancels)
+
+
+def sign_of_sum(
+    terms: Iterable[tuple[Fraction, Key]],
+    ratio: Callable[[Key, Key], Fraction | None],
+    score: Callable[[Key, int], Interval],
+    cancels: Callable[[list[tuple[Fraction, Key]]], bool] = lambda _: False,
+) -> int | None:
+    """Return the sign of a sum of rational multiples of positive numbers, which `score` encloses at a precision."""
+    sums: list[tuple[Fraction, Key]] = []
+    for factor, key in (term for term in terms if term[0] != 0):
         for i, (total, representative) in enumerate(sums):
-            ratio = kernel.ratio(logit, representative)
-            if ratio is not None:
-                sums[i] = (total + factor * ratio, representative)
+            quotient = ratio(key, representative)
+            if quotient is not None:
+                sums[i] = (total + factor * quotient, representative)
                 break
         else:
-            sums.append((factor, logit))
-    # Scores are positive, so factors of one sign decide without any interval.
-    signs = {(factor > 0) - (factor < 0) for factor, _ in sums} - {0}
+            sums.append((factor, key))
+    # The numbers are positive, so factors of one sign decide without any interval.
+    signs = {side(factor) for factor, _ in sums} - {0}
     if len(signs) < 2:
         return signs.pop() if signs else 0
     # Intervals never show that a sum is zero; a tie that is not recognised here stays undecided.
-    if kernel.cancels(sums):
+    if cancels(sums):
         return 0
     for bits in PRECISIONS:
-        at = intervals(bits)
-        total = sum(at.rational(factor) * _score(kernel, logit, bits) for factor, logit in sums)
-        if total > 0 or total < 0:
-            return 1 if total > 0 else -1
+        value = sum(intervals(bits).rational(factor) * score(key, bits) for factor, key in sums)
+        if value > 0 or value < 0:
+            return 1 if value > 0 else -1
     return None
+
+
+def side(value: Fraction) -> int:
+    """Return the sign of a rational."""
+    return (value > 0) - (value < 0)
 
 
 @lru_cache(maxsize=512)

@@ -20,6 +20,9 @@ CountRange = tuple[int, int]
 
 Enclosure = tuple[Fraction, Fraction]
 
+Triple = tuple[Fraction, Fraction, Fraction]
+"""P(fires on D0), P(fires on D1) and P(fires on D1 only) of one neuron."""
+
 
 @dataclass(frozen=True)
 class FiringProbabilities:
@@ -33,14 +36,13 @@ class FiringProbabilities:
     distinguish: Enclosure
 
 
-def probabilities(model: SpikeModel, least: Mapping[ThresholdKey, int], m: int) -> FiringProbabilities:
-    """Return the probabilities that follow from every row's least firing count."""
-    neuron_probabilities = neuron(model, least)
-    return FiringProbabilities(*neuron_probabilities, *network(*neuron_probabilities, m))
+def probabilities(triple: Triple, m: int) -> FiringProbabilities:
+    """Return the probabilities of m neurons, each with these probabilities."""
+    return FiringProbabilities(*triple, *network(*triple, m))
 
 
-def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
-    """Return P(fires on D0), P(fires on D1), P(fires on D1 only) from the least firing counts."""
+def neuron(model: SpikeModel, least: Mapping[ThresholdKey, int]) -> Triple:
+    """Return the probabilities of one neuron from the least firing counts."""
     spans = {(label, signs): _count_ranges(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
     # Whether a row fires changes at these counts only, so binomial sums are needed at them alone.
     points = {end for label_ranges in spans.values() for span in label_ranges for end in span}
@@ -113,7 +115,7 @@ def network(p0: Fraction, p1: Fraction, only_d1: Fraction, m: int) -> tuple[Encl
 
 def _none_fires(p: Fraction, m: int) -> Enclosure:
     """(1-p)^m."""
-    if p in (0, 1) or _short(p, m):
+    if _is_short(p, m):
         exact: Fraction = (1 - p) ** m
         return exact, exact
     decay = _decay(p, m)
@@ -125,20 +127,17 @@ def _none_fires(p: Fraction, m: int) -> Enclosure:
 
 def _any_fires(p: Fraction, m: int) -> Enclosure:
     """Return 1 - (1-p)^m with a small relative error even if it is tiny."""
-    if p in (0, 1) or _short(p, m):
-        exact: Fraction = 1 - (1 - p) ** m
-        return exact, exact
-    at, decay = intervals(BITS), _decay(p, m)
-    if decay > 10_000:
-        return 1 - Fraction(1, 1 << 10_000), Fraction(1)
-    if decay < at.rational(TINY):
+    at = intervals(BITS)
+    if not _is_short(p, m) and (decay := _decay(p, m)) < at.rational(TINY):
         # 1 - x <= (1 - exp(-x)) / x <= 1: subtracting from 1 would leave no digits of a tiny x.
         return ends(decay * (1 - at.enclosing(0, 1) * decay))
-    return ends(1 - at.exp(-decay))
+    least, most = _none_fires(p, m)
+    return 1 - most, 1 - least
 
 
-def _short(p: Fraction, m: int) -> bool:
-    return p.denominator.bit_length() * m <= MOST_BITS
+def _is_short(p: Fraction, m: int) -> bool:
+    """Whether (1-p)^m is computed exactly."""
+    return p in (0, 1) or p.denominator.bit_length() * m <= MOST_BITS
 
 
 def _decay(p: Fraction, m: int) -> Interval:

@@ -18,9 +18,10 @@ the least exponent in h_i. This divides by a positive function, and lowers the n
 some h_k has one term only, which is positive or negative at all n > 1. If h_(i+1) does not change its sign on an
 interval, h_i / n^e is monotone there; if h_i then has no two opposite signs at the ends, it does not change its sign
 either. So if no h_i has opposite signs at the ends of an interval, E_P / u_ordinary is monotone on it. A monotone
-function lies between its values at the ends: if both are positive, so is every value between them, and if neither is,
-none is. This covers all real n of the interval, in particular all multiples of d-2. For an interval without an upper
-end, the signs for all sufficiently large n replace those at the end: any n of it lies below some n with that sign.
+function lies between its values at the ends, and the sign of h_1 tells which of them is the lower one: if the lower one
+is positive, so is every value, and if the higher one is not, none is. This covers all real n of the interval, in
+particular all multiples of d-2. For an interval without an upper end, the signs for all sufficiently large n replace
+those at the end: any n of it lies below some n with that sign.
 
 A line's turns cut it into such intervals. Its steps are cut there, too, so that each piece lies in one of them.
 """
@@ -36,36 +37,18 @@ from itertools import pairwise
 from math import factorial
 from typing import Any
 
-from separatrix.checker.arithmetic import PRECISIONS, Interval, exact_power, intervals
-from separatrix.checker.certificate import (
-    PARAMETERS,
-    VERDICTS,
-    describe_threshold,
-    read_kernel,
-    read_model,
-    read_threshold_key,
-)
-from separatrix.checker.check import Findings, Report, derive_verdict, same_digest
+from separatrix.checker.arithmetic import Interval, exact_power, intervals
+from separatrix.checker.certificate import PARAMETERS, VERDICTS, describe_threshold, read_kernel, read_model, read_rows
+from separatrix.checker.check import Report, derive_verdict, is_least, same_digest
 from separatrix.checker.constructions import SpikeModel, ThresholdKey
-from separatrix.checker.document import MOST_DIGITS, Malformed, entries, exact, fields, integer, require, word
-from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, TaylorKernel
-from separatrix.checker.probability import FiringProbabilities, network, neuron
-from separatrix.checker.statement import (
-    ONLY_THIS_READER,
-    P,
-    meaning,
-    mechanism_words,
-    scoring,
-    with_rounding_mark,
-    words,
-)
+from separatrix.checker.document import Malformed, between, entries, exact, fields, header, integer, require, word
+from separatrix.checker.kernels import Kernel, Logit, SoftmaxKernel, TaylorKernel, side, sign_of_sum
+from separatrix.checker.probability import FiringProbabilities, Triple, neuron, probabilities
+from separatrix.checker.statement import ONLY_THIS_READER, P, subject, with_rounding_mark, words
 
 FORMAT = "separatrix proof"
 VERSION = 1
-FIELDS = (
-    *("format", "version", "construction", "mechanism", "parameters", "from", "delta", "lines", "table"),
-    *("verdict", "eventually", "counterexample", "requested", "sha256"),
-)
+FIELDS = (*("parameters", "from", "delta", "lines", "table"), *("verdict", "eventually", "counterexample", "requested"))
 MOST_STEPS = 50_000
 """The maximum number of steps of all lines, which take about half a minute to verify."""
 
@@ -80,9 +63,6 @@ MOST_ORDER = 12
 
 MOST_BITS = 1 << 13
 """The maximum number of bits of the highest power of a logit in Taylor attention."""
-
-Triple = tuple[Fraction, Fraction, Fraction]
-"""P(fires on D0), P(fires on D1) and P(fires on D1 only) of one neuron."""
 
 Piece = tuple[int, int | None, int]
 """The first and last t of a range, or None if it has no end, and the least firing count in it."""
@@ -171,13 +151,11 @@ class Line:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the ranges of t with one least count, cut after every turn."""
-        for (first, least), following in zip(self.steps, [*self.steps[1:], None], strict=True):
-            last = None if following is None else following[0] - 1
-            for turn in self.turns:
-                if first <= turn and (last is None or turn < last):
-                    yield first, turn, least
-                    first = turn + 1
-            yield first, last, least
+        least_at, least = dict(self.steps), 0
+        starts = sorted({*least_at, *(turn + 1 for turn in self.turns)})
+        for first, following in zip(starts, [*starts[1:], None], strict=True):
+            least = least_at.get(first, least)
+            yield first, None if following is None else following - 1, least
 
 
 @dataclass(frozen=True)
@@ -223,81 +201,49 @@ def sign(terms: Terms, n: int | None) -> int | None:
     """Return the sign of a sum at n > 2, or at all sufficiently large n; None if it is undecided."""
     if n is None:
         return side(terms[max(terms)]) if terms else 0
-    totals: Terms = {}
-    for (e, j), coefficient in terms.items():
-        # Terms whose quotient is rational are added up, so that a sum that cancels is found to be zero.
-        for f, i in totals:
-            quotient = exact_power(Fraction(n), e - f) if i == j else None
-            if quotient is not None:
-                totals[f, i] += coefficient * quotient
-                break
-        else:
-            totals[e, j] = coefficient
-    signs = {side(total) for total in totals.values()} - {0}
-    if len(signs) < 2:
-        return signs.pop() if signs else 0
-    for bits in PRECISIONS:
-        at, value = intervals(bits), 0
-        for degree in range(max(j for _, j in totals), -1, -1):  # Horner's scheme keeps the enclosure narrow
-            factors = [at.rational(total) * _power(e, n, bits) for (e, j), total in totals.items() if j == degree]
-            value = value * _log(n, bits) + sum(factors)
-        if value > 0 or value < 0:
-            return 1 if value > 0 else -1
-    return None
+
+    def ratio(first: Power, second: Power) -> Fraction | None:
+        return exact_power(Fraction(n), first[0] - second[0]) if first[1] == second[1] else None
+
+    products = ((coefficient, power) for power, coefficient in terms.items())
+    return sign_of_sum(products, ratio, lambda power, bits: _enclose(power, n, bits))
 
 
 @lru_cache(maxsize=512)
-def _power(exponent: Fraction, n: int, bits: int) -> Interval:
-    at = intervals(bits)
-    return at.exp(at.rational(exponent) * _log(n, bits)) if exponent else at.rational(1)
+def _enclose(power: Power, n: int, bits: int) -> Interval:
+    """Return an interval around n^e (log n)^j."""
+    (e, j), at = power, intervals(bits)
+    log = at.log(at.rational(n))
+    return (at.exp(at.rational(e) * log) if e else at.rational(1)) * log**j
 
 
-@lru_cache(maxsize=64)
-def _log(n: int, bits: int) -> Interval:
-    return intervals(bits).log(intervals(bits).rational(n))
-
-
-def side(value: Fraction) -> int:
-    """Return the sign of a rational."""
-    return (value > 0) - (value < 0)
-
-
-def is_proof(document: object) -> bool:
-    """Whether a document claims to be a proof for every n."""
-    return isinstance(document, dict) and document.get("format") == FORMAT
-
-
-def check_proof(document: object) -> Report:
+def check_proof(document: Any) -> Report:
     """Verify a proof given as a JSON value.
 
     The first line with a failure ends the verification, so that a forged proof costs little.
     """
-    findings = Findings()
+    report = Report()
     try:
         proof = read_proof(document)
     except Malformed as fault:
         return Report(0, [str(fault)])
-    assert isinstance(document, dict)
-    findings.note(same_digest(document), "sha256")
-    findings.note(proof.model.increasing(), "that a pre-activation grows with the number of + blocks")
+    report.note(same_digest(document), "sha256")
+    report.note(proof.model.increasing(), "that a pre-activation grows with the number of + blocks")
     for line in proof.lines:
-        _check_line(proof, line, findings)
-        if findings.failed:
-            return Report(findings.verified, findings.failed)
-    values = _check_table(proof, findings)
+        _check_line(proof, line, report)
+        if report.failed:
+            return report
+    values = _check_table(proof, report)
     verdicts = [derive_verdict(value.distinguish, value.fire_d1, proof.delta) for _, value in values]
-    if not findings.failed:
-        _check_conclusions(proof, values, verdicts, findings)
-    statement = () if findings.failed else _statement(document, proof, values, verdicts)
-    return Report(findings.verified, findings.failed, statement)
+    if not report.failed:
+        _check_conclusions(proof, values, verdicts, report)
+    report.statement = () if report.failed else _statement(document, proof, values, verdicts)
+    return report
 
 
 def read_proof(document: object) -> Proof:
     """Parse a proof; raise Malformed if its form is wrong."""
-    body = fields(document, "the proof", FIELDS)
-    require(type(body["format"]) is str and body["format"] == FORMAT, f"format is not {FORMAT}")
-    is_known = type(body["version"]) is int and body["version"] == VERSION
-    require(is_known, f"version is not {VERSION}, the one this checker knows")
+    body = header(document, FORMAT, VERSION, FIELDS)
     construction = word(body["construction"], "construction", ("spike", "cross"))
     kernel = read_kernel(body["mechanism"])
     names = [name for name in PARAMETERS[construction] if name != "n"]
@@ -305,8 +251,7 @@ def read_proof(document: object) -> Proof:
     first_n = integer(body["from"], "from", 3)
     model, m = read_model(construction, {**parameters, "n": first_n})
     assert isinstance(model, SpikeModel)
-    delta = exact(body["delta"], "delta", MOST_DIGITS)
-    require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
+    delta = between(body["delta"], "delta", Fraction(1, 2))
     first_t = first_n // (model.blocks + 1)
     requested = _verdict(body["requested"], "requested")
     counterexample, eventually = body["counterexample"], body["eventually"]
@@ -319,7 +264,6 @@ def read_proof(document: object) -> Proof:
         "eventually": eventually,
         "counterexample": None if counterexample is None else integer(counterexample, "counterexample", 3),
     }
-    require(type(body["sha256"]) is str, "sha256 is not text")
     lines, table = _lines(body["lines"], kernel, model, first_t), _table(body["table"], model, first_t)
     return Proof(model, m, first_n, delta, lines, table, requested, conclusions)
 
@@ -332,31 +276,22 @@ def _lines(value: object, kernel: Kernel, model: SpikeModel, first_t: int) -> li
     """Parse one line for every label, sign triple and kind of row."""
     # In blocks of more than one token, all kinds of row exist; there are such blocks from t = 2 on.
     expected_keys = set(replace(model, size=2).threshold_keys())
-    lines: dict[ThresholdKey, Line] = {}
-    steps = 0
-    for entry in entries(value, "lines", len(expected_keys)):
-        body = fields(entry, "a line", ("label", "signs", "row", "own_sign", "turns", "steps"))
-        key = read_threshold_key(body, model, "a line")
-        require(key in expected_keys, f"lines has an entry for no row there is: {describe_threshold(key)}")
-        require(key not in lines, f"lines lists {describe_threshold(key)} twice")
-        start = max(first_t, 2) if key[2] == "mate" else first_t
-        turns = body["turns"]
-        if not isinstance(turns, list) or len(turns) > MOST_TURNS:
-            raise Malformed(f"turns is not a list of at most {MOST_TURNS} entries")
+    lines, step_count = list[Line](), 0
+    for key, body in read_rows(value, "line", model, expected_keys, ("turns", "steps")):
+        start, turns = max(first_t, 2) if key[2] == "mate" else first_t, body["turns"]
+        is_short = isinstance(turns, list) and len(turns) <= MOST_TURNS
+        require(is_short, f"turns is not a list of at most {MOST_TURNS} entries")
         _require_order([start - 1, *(integer(turn, "a turn", start) for turn in turns)], "turns", start - 1)
-        lines[key] = Line(
-            read_excess(kernel, model, key), turns, _steps(body["steps"], model, start, MOST_STEPS - steps)
-        )
-        steps += len(lines[key].steps)
-    return list(lines.values())
+        steps = _steps(body["steps"], model, start, MOST_STEPS - step_count)
+        lines.append(Line(read_excess(kernel, model, key), turns, steps))
+        step_count += len(steps)
+    return lines
 
 
 def _steps(value: object, model: SpikeModel, first_t: int, most: int) -> list[tuple[int, int]]:
     """Parse the steps of a line, which begin at `first_t` and are in order."""
-    if not isinstance(value, list) or not 1 <= len(value) <= most:
-        raise Malformed(f"steps is not a list of 1 to {MOST_STEPS} entries over all lines")
     steps = []
-    for entry in value:
+    for entry in entries(value, f"steps, which may have {MOST_STEPS} over all lines,", most=most):
         t, least = entries(entry, "a step", 2)
         steps.append((integer(t, "the t of a step", 1), integer(least, "a least count", 0, model.blocks + 1)))
     _require_order([t for t, _ in steps], "steps", first_t)
@@ -365,11 +300,8 @@ def _steps(value: object, model: SpikeModel, first_t: int, most: int) -> list[tu
 
 def _table(value: object, model: SpikeModel, first_t: int) -> dict[int, Triple]:
     """Parse the table."""
-    most = MOST_BLOCKS // model.blocks
-    if not isinstance(value, list) or not 1 <= len(value) <= most:
-        raise Malformed(f"table is not a list of 1 to {most} entries, the most that are verified at this d")
     positions, triples = [], []
-    for entry in value:
+    for entry in entries(value, "table", most=MOST_BLOCKS // model.blocks):
         t, *texts = entries(entry, "an entry of the table", 4)
         p0, p1, only = (exact(text, "a probability of the table") for text in texts)
         positions.append(integer(t, "the t of an entry of the table", 1))
@@ -383,31 +315,31 @@ def _require_order(positions: list[int], place: str, first_t: int) -> None:
     require(all(t < following for t, following in pairwise(positions)), f"{place} is not in order")
 
 
-def _check_line(proof: Proof, line: Line, findings: Findings) -> None:
+def _check_line(proof: Proof, line: Line, report: Report) -> None:
     """Check that E_P / u_ordinary is monotone between turns, and the least counts at the ends of every piece."""
 
     def at(t: int | None) -> int | None:
         return None if t is None else t * proof.unit
 
     excess, name = line.excess, describe_threshold(line.excess.key)
-    levels = list(excess.levels())
-    for first, last in line.intervals():
-        signs = [{sign(level, at(first)), sign(level, at(last))} for level in levels]
-        is_monotone = False if {1, -1} in signs else None if any(None in pair for pair in signs) else True
-        findings.note(is_monotone, f"that there is no turn in {name}, after t = {short(first)}")
+    levels, intervals_at, falls = list(excess.levels()), dict(line.intervals()), False
     for first, last, least in line.pieces():
-        holds = _is_least(excess, least, {at(first), at(last)})
-        findings.note(holds, f"the least count {least} of {name}, from t = {short(first)} on,")
+        if first in intervals_at:
+            signs = [{sign(level, at(n)) for n in (first, intervals_at[first])} for level in levels]
+            is_monotone = False if {1, -1} in signs else None if any(None in pair for pair in signs) else True
+            report.note(is_monotone, f"that there is no turn in {name}, after t = {short(first)}")
+            falls = bool(signs) and -1 in signs[0]
+        # E_P / u_ordinary is lowest at one end and highest at the other: h_1 tells at which.
+        lowest, highest = (last, first) if falls else (first, last)
+        holds = _is_least(excess, least, at(lowest), at(highest))
+        report.note(holds, f"the least count {least} of {name}, from t = {short(first)} on,")
 
 
-def _is_least(excess: Excess, least: int, positions: set[int | None]) -> bool | None:
-    """Whether rows fire with `least` + blocks and not with one less, at every position."""
-    signs = [sign(excess.terms(least), n) for n in positions if least <= excess.model.blocks]
-    signs_below = [sign(excess.terms(least - 1), n) for n in positions if least > 0]
-    # One wrong side refutes a statement, even if another is undecided.
-    if 0 in signs or -1 in signs or 1 in signs_below:
-        return False
-    return None if None in [*signs, *signs_below] else True
+def _is_least(excess: Excess, least: int, lowest: int | None, highest: int | None) -> bool | None:
+    """Whether rows fire with `least` + blocks where E_P / u_ordinary is lowest, and not with one less where highest."""
+    here = sign(excess.terms(least), lowest) if least <= excess.model.blocks else 1
+    below = sign(excess.terms(least - 1), highest) if least > 0 else 0
+    return is_least(here, below)
 
 
 def short(value: int) -> str:
@@ -415,7 +347,7 @@ def short(value: int) -> str:
     return str(value) if value.bit_length() < 96 else f"a number of {value.bit_length()} bits"
 
 
-def _check_table(proof: Proof, findings: Findings) -> list[tuple[int, FiringProbabilities]]:
+def _check_table(proof: Proof, report: Report) -> list[tuple[int, FiringProbabilities]]:
     """Recompute the probabilities wherever a least count changes; return their values, each with its first n."""
     steps = [dict(line.steps) for line in proof.lines]
     least: dict[ThresholdKey, int] = {}
@@ -427,19 +359,19 @@ def _check_table(proof: Proof, findings: Findings) -> list[tuple[int, FiringProb
                 least[line.excess.key] = changes[t]
         triple = neuron(proof.model, least)
         if triple != before:
-            findings.note(proof.table.get(t) == triple, f"the table at t = {short(t)}")
-            values[t] = FiringProbabilities(*triple, *network(*triple, proof.m))
+            report.note(proof.table.get(t) == triple, f"the table at t = {short(t)}")
+            values[t] = probabilities(triple, proof.m)
             before = triple
-        if findings.failed:
+        if report.failed:
             break
     for t in proof.table:
-        if not findings.failed and t not in values:
-            findings.note(False, f"that the table changes at t = {short(t)}")
+        if not report.failed and t not in values:
+            report.note(False, f"that the table changes at t = {short(t)}")
     return [(t * proof.unit, value) for t, value in values.items()]
 
 
 def _check_conclusions(
-    proof: Proof, values: list[tuple[int, FiringProbabilities]], verdicts: list[str | None], findings: Findings
+    proof: Proof, values: list[tuple[int, FiringProbabilities]], verdicts: list[str | None], report: Report
 ) -> None:
     """Derive the conclusions from the verdict at every entry of the table."""
     first, final = verdicts[0], verdicts[-1]
@@ -453,7 +385,7 @@ def _check_conclusions(
         ),
     }
     for name, value in derived.items():
-        findings.note(None if None in verdicts else proof.conclusions[name] == value, name)
+        report.note(None if None in verdicts else proof.conclusions[name] == value, name)
 
 
 def _statement(
@@ -468,12 +400,10 @@ def _statement(
     last_n, last = short(values[-1][0]), with_rounding_mark(chances[-1])
     firsts = [i for i, verdict in enumerate(verdicts) if i == 0 or verdict != verdicts[i - 1]]
     runs = [f"{verdicts[i]} from n = {short(values[i][0])} on" for i in firsts]
-    every = f"for every n = {proof.unit} t from {short(proof.first_n)} on"
-    construction, mechanism, parameters = (document[name] for name in ("construction", "mechanism", "parameters"))
+    parameters = document["parameters"]
+    place = f"{words(parameters)}, for every n = {proof.unit} t from {short(proof.first_n)} on"
     return (
-        f"{mechanism_words(mechanism)} on {construction} with {words(parameters)}, {every}.",
-        scoring(mechanism),
-        meaning(construction, parameters.get("form")),
+        *subject(document, place, parameters.get("form")),
         f"{P} has {value_count}, from {least} to {most}; it is {last} for every such n from {last_n} on.",
         f"At delta {document['delta']}: {', then '.join(runs)}, for ever.",
         "Verified for every such n, in exact arithmetic: the least number of + blocks that makes a row fire, for every "

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from separatrix.checker.certificate import MECHANISMS, PARAMETERS
-from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, integer, word
+from separatrix.checker.certificate import MECHANISMS, PARAMETERS, mechanism_name
+from separatrix.checker.document import MOST_DIGITS, exact, fields, integer, require, word
 from separatrix.checker.statement import mechanism_words, scoring, words
 
 BLOCKS = ("spike", "cross", "location")
 """Constructions of d-2 equal blocks; tau, if null, is c + 0.1."""
-NO_NUMBER = ("form",)
 
 
 @dataclass(frozen=True)
@@ -35,15 +34,12 @@ class CertifiedQuestion:
         entry = {**end["mechanism"], **end["parameters"]}[self.parameter]
         return Fraction(entry) if type(entry) is int else exact(entry, self.parameter, MOST_DIGITS)
 
-    def differences(self, end: dict[str, Any]) -> list[str]:
-        """Return the fields in which a parsed end differs from the certificate's point."""
-        parameters = end["parameters"]
-        faults = [] if end["construction"] == self.construction else ["construction"]
-        settings = {**self.mechanism, **_only(end["mechanism"], self.parameter)}
-        if not _same_json(settings, end["mechanism"]):
-            faults.append("mechanism")
-        if faults:
-            return faults
+    def require_same(self, end: dict[str, Any], place: str) -> None:
+        """Require a parsed end to equal the certificate's point except for the moving parameter."""
+        parameters, fault = end["parameters"], "is not what the certificate states for all ends"
+        settings = {name: value for name, value in end["mechanism"].items() if name != self.parameter}
+        require(end["construction"] == self.construction, f"{place}construction {fault}")
+        require(_same_json(settings, self.mechanism), f"{place}mechanism {fault}")
         for name, value in self.parameters.items():
             if name == "tau" and value is None:
                 holds = exact(parameters["tau"], "tau") == exact(parameters["c"], "c") + Fraction(1, 10)
@@ -51,9 +47,7 @@ class CertifiedQuestion:
                 holds = parameters["n"] == nearest_multiple(value, parameters["d"] - 2)
             else:
                 holds = _same_json(parameters[name], value)
-            if not holds:
-                faults.append(name)
-        return faults
+            require(holds, f"{place}{name} {fault}")
 
     def describe(self, ends: Sequence[dict[str, Any]]) -> list[str]:
         """Describe the fixed parameters, those that follow by a rule, and the moving one."""
@@ -75,31 +69,24 @@ class CertifiedQuestion:
     def following(self, end: dict[str, Any]) -> dict[str, Any]:
         """Return the moving parameter at an end, and the parameters that follow it."""
         values = {**end["mechanism"], **end["parameters"]}
-        names = [self.parameter]
-        if self.parameter == "c" and self.parameters["tau"] is None:
-            names.append("tau")
-        if self.parameter == "d":
-            names.append("n")
-        return {name: values[name] for name in names}
+        followers = ["tau"] if self.parameter == "c" and self.parameters["tau"] is None else []
+        followers += ["n"] if self.parameter == "d" else []
+        return {name: values[name] for name in (self.parameter, *followers)}
 
 
 def read_question(body: dict[str, Any]) -> CertifiedQuestion:
     """Parse the shared part of a boundary certificate; the ends, which repeat its values, validate them."""
     construction = word(body["construction"], "construction", PARAMETERS)
-    if not isinstance(body["mechanism"], dict) or "name" not in body["mechanism"]:
-        raise Malformed("mechanism is not an object with a name")
-    name = word(body["mechanism"]["name"], "mechanism name", MECHANISMS)
-    mechanism_names, parameter_names = MECHANISMS[name], PARAMETERS[construction]
-    numbers = [entry for entry in (*parameter_names, *mechanism_names) if entry not in NO_NUMBER]
+    settings, names = ("name", *MECHANISMS[mechanism_name(body["mechanism"])]), PARAMETERS[construction]
+    numbers = [name for name in (*names, *settings) if name not in ("form", "name")]
     parameter = word(body["parameter"], "parameter", numbers)
-    mechanism = fields(body["mechanism"], "mechanism", ["name", *_without(mechanism_names, parameter)])
-    parameters = fields(body["parameters"], "parameters", _without(parameter_names, parameter))
+    mechanism = fields(body["mechanism"], "mechanism", [name for name in settings if name != parameter])
+    parameters = fields(body["parameters"], "parameters", [name for name in names if name != parameter])
     if "n" in parameters:
         integer(parameters["n"], "n", 1)
     for key, value in (*mechanism.items(), *parameters.items()):
-        may_lack = key == "digits" or (key == "tau" and construction in BLOCKS)
-        if type(value) not in (int, str) and not (value is None and may_lack):
-            raise Malformed(f"{key} is neither a whole number nor text")
+        is_absent = value is None and (key == "digits" or (key == "tau" and construction in BLOCKS))
+        require(type(value) in (int, str) or is_absent, f"{key} is neither a whole number nor text")
     return CertifiedQuestion(construction, mechanism, parameters, parameter)
 
 
@@ -116,14 +103,6 @@ def nearest_multiple(n: int, step: int) -> int:
     while near < 3:
         near += step
     return near
-
-
-def _without(names: Sequence[str], name: str) -> list[str]:
-    return [entry for entry in names if entry != name]
-
-
-def _only(values: dict[str, Any], name: str) -> dict[str, Any]:
-    return {name: values[name]} if name in values else {}
 
 
 def _same_json(first: object, second: object) -> bool:

@@ -46,15 +46,20 @@ def verdict_statement(document: Mapping[str, Any], probabilities: FiringProbabil
         limit = "anything in floating-point arithmetic"
         equal_rows = (f"{EQUAL_ROWS} Lemma of {lemma}: {LEMMAS[lemma]}.",)
     return (
-        f"{mechanism_words(document['mechanism'])} on {document['construction']} with {words(document['parameters'])}.",
-        scoring(document["mechanism"]),
-        meaning(document["construction"], document["parameters"].get("form")),
+        *subject(document, words(document["parameters"]), document["parameters"].get("form")),
         f"{P} = {chance}, {reasons[verdict]}: {verdict} at delta {delta}.",
         f"One neuron fires on D0 with probability {p0}, on D1 with {p1}, on D1 and not on D0 with {only}; "
         f"the fractions in the file are exact. All m together: {fire_d0} on D0 and {fire_d1} on D1.",
         *equal_rows,
         f"Not claimed: anything at other parameters, and {limit}.",
     )
+
+
+def subject(document: Mapping[str, Any], place: str, form: str | None) -> tuple[str, ...]:
+    """Return the sentences that name and define the mechanism and the construction."""
+    mechanism, construction = document["mechanism"], document["construction"]
+    first = f"{mechanism_words(mechanism)} on {construction} with {place}."
+    return first, scoring(mechanism), meaning(construction, form)
 
 
 def meaning(construction: str, form: str | None) -> str:

@@ -13,12 +13,23 @@ from typing import Any
 
 from separatrix.checker.arithmetic import ends, intervals
 from separatrix.checker.certificate import read_kernel
-from separatrix.checker.check import Findings, Report, same_digest
-from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, integer, probability, require, word
+from separatrix.checker.check import Report, same_digest
+from separatrix.checker.document import (
+    MOST_DIGITS,
+    Malformed,
+    between,
+    exact,
+    fields,
+    header,
+    integer,
+    probability,
+    require,
+    word,
+)
 from separatrix.checker.kernels import Kernel, Logit, PowerKernel, SoftmaxKernel, TaylorKernel
 from separatrix.checker.probability import Enclosure, network
 from separatrix.checker.proof import short
-from separatrix.checker.statement import ONLY_THIS_READER, P, meaning, mechanism_words, scoring, words
+from separatrix.checker.statement import ONLY_THIS_READER, P, subject, words
 
 UNIFORM, LAW = "separatrix uniform proof", "separatrix law"
 FIELDS = {
@@ -33,23 +44,19 @@ AT = intervals(2048)
 
 def check_theorem(document: dict[str, Any]) -> Report:
     """Verify a uniform proof or a law given as a JSON value, whose format is known."""
-    findings, name = Findings(), document["format"]
-    common = ("format", "version", "construction", "mechanism", "from", "sha256")
+    report, name = Report(), document["format"]
     try:
-        body = fields(document, "the certificate", (*common, *FIELDS[name]))
-        require(type(body["version"]) is int and body["version"] == 1, "version is not 1, the one this checker knows")
-        kind = word(body["construction"], "construction", AMPLITUDES if name == LAW else ("spike",))
+        body = header(document, name, 1, ("from", *FIELDS[name]))
+        word(body["construction"], "construction", AMPLITUDES if name == LAW else ("spike",))
         kernel, n = read_kernel(body["mechanism"]), integer(body["from"], "from", 3)
-        findings.note(same_digest(body), "sha256")
-        place, *claims = (_verify_uniform if name == UNIFORM else _verify_law)(body, kernel, n, findings)
+        report.note(same_digest(body), "sha256")
+        place, *claims = (_verify_uniform if name == UNIFORM else _verify_law)(body, kernel, n, report)
     except Malformed as fault:
         return Report(0, [str(fault)])
-    statement = (
-        f"{mechanism_words(body['mechanism'])} on {kind} with {place}, for every n >= {short(n)}.",
-        *(scoring(body["mechanism"]), meaning(kind, "ones"), *claims),
-        f"Not claimed: anything for other values, in floating-point arithmetic, and {ONLY_THIS_READER}.",
-    )
-    return Report(findings.verified, findings.failed, () if findings.failed else statement)
+    limits = f"Not claimed: anything for other values, in floating-point arithmetic, and {ONLY_THIS_READER}."
+    statement = (*subject(body, f"{place}, for every n >= {short(n)}", "ones"), *claims, limits)
+    report.statement = () if report.failed else statement
+    return report
 
 
 def spike_weight(kernel: Kernel, query: Fraction, a: Fraction, r: Fraction, n: int) -> Enclosure:
@@ -75,13 +82,13 @@ def _range(text: object, name: str) -> tuple[Fraction, Any]:
     return low, high if parts[1] else math.inf
 
 
-def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, findings: Findings) -> tuple[str, ...]:
+def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, report: Report) -> tuple[str, ...]:
     """Verify the hypotheses, the bounds and the verdict of U1, or of U2 if no triples are stated."""
     texts = fields(body["ranges"], "ranges", ("d", *AMPLITUDES["spike"]))
     (d, _), (_, a0), (a1, a1_most), (low_b, b), (low_c, c) = (_range(texts[x], x) for x in ("d", *AMPLITUDES["spike"]))
-    m, delta, verdict = integer(body["m"], "m", 1), exact(body["delta"], "delta", MOST_DIGITS), body["verdict"]
+    m, delta, verdict = integer(body["m"], "m", 1), between(body["delta"], "delta", Fraction(1, 2)), body["verdict"]
+    require(a0 <= a1_most, "the range of a0 exceeds that of a1")
     is_lost, value = body["triples"] is None, probability(body["bound"], "bound")
-    require(0 < delta < Fraction(1, 2), "delta does not lie between 0 and 1/2")
     require(verdict in (None, "blind" if is_lost else "distinguishes"), "verdict is not that of the theorem")
     # The spike's weight grows with a; with b and c it grows for softmax, and else falls.
     theta = kernel.temperature if isinstance(kernel, SoftmaxKernel) else math.inf
@@ -89,24 +96,24 @@ def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, findings: Find
     r = low_r if theta == math.inf else b + c
     require(a * (a + r) < theta and min(r, b, d - 3) > 0 and b < math.inf, "the ranges violate the hypotheses")
     eta = GAP - spike_weight(_limit(kernel), a + r, a, r, n)[1] * (a + b)
-    findings.note(eta > 0 or None, "the hypothesis eta > 0")
+    report.note(eta > 0 or None, "the hypothesis eta > 0")
     decay = (eta / b) ** 2 * (d - 2) / 2
     # A smaller p would be far below every bound that can be stated.
     p = ends(AT.exp(AT.rational(-decay)))[1] if decay < 28_000 else Fraction(1, 1 << 40_000)
-    findings.note(p <= probability(body["p_at_most"], "p_at_most") or None, "p_at_most")
+    report.note(p <= probability(body["p_at_most"], "p_at_most") or None, "p_at_most")
     if not is_lost:
         s1, (f1, _) = a1 * (a1 + low_r) / theta, spike_weight(kernel, a1 + low_r, a1, low_r, n)
-        findings.note(s1 > 1 and n * (s1 - 1) >= s1, "the hypothesis n (s1 - 1) >= s1 > 1")
+        report.note(s1 > 1 and n * (s1 - 1) >= s1, "the hypothesis n (s1 - 1) >= s1 > 1")
         corners = list(product((f1, Fraction(1)), (low_b, b)))
         k = sum(
             all(f * (a1 + y_k * x) - (1 - f) * x + (y_d - 1) * c > GAP for f, x in corners)
             for y_k, y_d in product((1, -1), repeat=2)
         )
-        findings.note(k == integer(body["triples"], "triples", 1, 4), "triples")
+        report.note(k == integer(body["triples"], "triples", 1, 4), "triples")
     (_, most), (least, _), _ = network(p, Fraction(k, 8), Fraction(0), m)  # 1 - (1-p)^m and 1 - (1 - k/8)^m
     miss = most if is_lost else 1 - (least - most)
-    findings.note(miss <= (value if is_lost else 1 - Fraction(value)) or None, "bound")
-    findings.note(verdict is None or miss <= delta or None, "verdict")
+    report.note(miss <= (value if is_lost else 1 - Fraction(value)) or None, "bound")
+    report.note(verdict is None or miss <= delta or None, "verdict")
     fires = "D0 and on D1" if is_lost else f"D1 with the signs (y_1, y_k3, y_d) of {k} of 8 triples, and on D0"
     return (
         f"m={short(m)}, tau = c + 0.1 and everything in {words(texts)} (d may grow with n)",
@@ -116,7 +123,7 @@ def _verify_uniform(body: dict[str, Any], kernel: Kernel, n: int, findings: Find
     )
 
 
-def _verify_law(body: dict[str, Any], kernel: Kernel, n: int, findings: Findings) -> tuple[str, ...]:
+def _verify_law(body: dict[str, Any], kernel: Kernel, n: int, report: Report) -> tuple[str, ...]:
     """Verify the exponent and both constants of a law of the margin a1 f1 - a0 f0."""
     names, exponent = AMPLITUDES[body["construction"]], Fraction(-1)
     texts, _ = fields(body["parameters"], "parameters", names), word(body["quantity"], "quantity", ("margin",))
@@ -128,7 +135,7 @@ def _verify_law(body: dict[str, Any], kernel: Kernel, n: int, findings: Findings
     if isinstance(kernel, SoftmaxKernel):
         s0, s1 = (q * a / kernel.temperature for q, a, *_ in rows)
         exponent = min(s1 - 1, Fraction(0))
-        findings.note(all(s <= 1 or n * (s - 1) >= s for s in (s0, s1)), "the hypothesis n (s - 1) >= s")
+        report.note(all(s <= 1 or n * (s - 1) >= s for s in (s0, s1)), "the hypothesis n (s - 1) >= s")
         f0, f1 = ((f[0], Fraction(1)) if s > 1 else (Fraction(s == 1, 2), f[1]) for f, s in ((f0, s0), (f1, s1)))
         if s1 < 1:
             log, s = AT.log(AT.rational(n)), AT.rational(s1)
@@ -142,9 +149,9 @@ def _verify_law(body: dict[str, Any], kernel: Kernel, n: int, findings: Findings
         # Where quotients of scores do not depend on n, n times the margin is monotone: D0 and D1 at n, or in the limit.
         f0, f1 = (n * f0[0], most0) if isinstance(kernel, TaylorKernel) else (least, n * f0[1]), (n * f1[0], most1)
     low, high = (exact(body[name], name, MOST_DIGITS) for name in ("low", "high"))
-    findings.note(exact(body["exponent"], "exponent") == exponent, "exponent")
-    findings.note(low <= a1 * f1[0] - a0 * f0[1] or None, "low")
-    findings.note(high >= a1 * f1[1] - a0 * f0[0] or None, "high")
+    report.note(exact(body["exponent"], "exponent") == exponent, "exponent")
+    report.note(low <= a1 * f1[0] - a0 * f0[1] or None, "low")
+    report.note(high >= a1 * f1[1] - a0 * f0[0] or None, "high")
     return (
         f"{words(texts)} and any d and tau",
         f"The margin, by which a neuron with all signs + reads more on D1 than on D0, is n^({body['exponent']}) times "

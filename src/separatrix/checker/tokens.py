@@ -19,13 +19,12 @@ from typing import Any
 
 from separatrix.checker.document import require
 from separatrix.checker.kernels import E, Kernel, Logit, PowerKernel, sign
+from separatrix.checker.probability import Triple
 
 Tokens = list[tuple[Fraction, tuple[Fraction | int, ...], int]]
 
 Row = tuple[tuple[Fraction, tuple[Fraction, ...]], ...]
 """Logits in descending order, each with the number of its tokens and the sum of their values."""
-
-Triple = tuple[Fraction, Fraction, Fraction]
 
 MOST_WORK = 1 << 21
 """The maximum number of sign vectors times the length of all parameters, which takes seconds to verify."""
@@ -144,7 +143,7 @@ class TokenModel:
     """The number of sign vectors, which bounds the work as blocks do in other constructions."""
 
     def neuron(self, kernel: Kernel) -> Triple | None:
-        """Return P(fires on D0), P(fires on D1) and P(fires on D1 only); None if a sign is undecided."""
+        """Return the probabilities of one neuron; None if a sign is undecided."""
         counts = [0, 0, 0]
         for signs in product((1, -1), repeat=self.blocks.bit_length() - 1):
             sums = [[sum(map(mul, x, signs), -self.tau * number) for _, (number, *x) in row] for row in self.rows]

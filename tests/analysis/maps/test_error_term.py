@@ -12,7 +12,7 @@ import separatrix as sx
 from separatrix.analysis.maps.error_term import ErrorTerm, bound_error_term
 from separatrix.constructions import construction_named
 from separatrix.constructions.spike import Spike
-from separatrix.exact.engines import certified
+from separatrix.exact.engines import Sampling, certified
 from separatrix.exact.engines.outcome import side_of_fractions
 from separatrix.mechanisms import Linear, Softmax
 
@@ -103,6 +103,16 @@ def test_nothing_is_stated_outside_the_hypotheses(change: dict[str, object]) -> 
 def test_it_is_about_softmax_and_a1_only() -> None:
     assert bound_error_term(Spike.read(REFERENCE), Linear(), Fraction(1, 2)) is None
     assert sx.boundary("spike", "softmax", b="0.1:0.5", scan=5).error_term is None
+
+
+def test_it_is_about_exact_arithmetic() -> None:
+    """In bfloat16, P may be 0 where exact arithmetic has P > 1/2."""
+    point = {"n": 64, "d": 18, "a0": 0, "b": "0.001", "c": "16", "tau": "16.01", "m": 12, "scan": 3, "tolerance": "0.5"}
+    rounded = Sampling(dtype="bfloat16", draws=20)
+    assert (
+        sx.boundary("spike", "softmax", a1="0.0001:0.05", engine="dense", sampling=rounded, **point).error_term is None
+    )
+    assert sx.boundary("spike", "softmax", a1="0.0001:0.05", **point).error_term is not None
 
 
 def test_half_of_the_statement_is_left_out_where_it_is_not_proved() -> None:

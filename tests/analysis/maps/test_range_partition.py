@@ -248,6 +248,18 @@ def test_a_false_statement_of_completeness_is_rejected(
     assert not check_boundary(signed(forged)).holds
 
 
+@pytest.mark.parametrize("mechanism", ["softmax", "linear"])
+def test_cuts_are_rejected_where_the_lemma_does_not_apply(mechanism: str) -> None:
+    """In `location`, the logits do not depend on a1."""
+    document = certify_boundary(sx.boundary("location", mechanism, a1="0.1:300", n=1000))
+    assert check_boundary(document).holds
+    (crossing,) = document["crossings"]
+    cuts = ["0.1", crossing["lo"]["parameters"]["a1"], crossing["hi"]["parameters"]["a1"], "300"]
+    report = check_boundary(signed({**document, "cuts": cuts}))
+    assert not report.holds
+    assert report.failed[0].startswith("cuts are not a list of values of a1")
+
+
 def test_a_certificate_with_fewer_cuts_holds_only_if_it_is_true(document: dict[str, Any]) -> None:
     """Leaving out cuts, or adding some, changes the proof and not the statement: whatever holds must be true."""
     rng = random.Random(5)

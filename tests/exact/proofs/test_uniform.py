@@ -194,6 +194,7 @@ def test_without_the_hypotheses_the_statements_are_false() -> None:
         ("spike softmax --for a1=:", "a1=: is no range"),
         ("spike linear --for a1=0.1:0.2;", "is not a number"),
         ("spike linear --for a0=2:", "a0 must be smaller than a1"),
+        ("spike linear --for a0=:5", "give a0 an upper end of at most 1.2"),
         ("spike softmax tau=0.4 --theorem", "tau = c + 0.1"),
         ("spike softmax x=1 --theorem", "no parameter x"),
         ("spike softmax --theorem --from 2", "n=2 is too small"),

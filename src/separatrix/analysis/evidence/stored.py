@@ -42,8 +42,6 @@ from separatrix.sweeps.store.schema import FLOOR, TRAINING, cells
 from separatrix.sweeps.training_runs import PILOT, SCRATCH, TEST
 from separatrix.training.tasks import REAL_TASKS, TASKS, Bound, RealTask, Setting, Task, task_named
 
-MAX_READ_RUNS = 20_000
-"""The largest number of runs of a task that are read."""
 RUN_KEYS = ("task", "rate", "start", "purpose")
 NOT_STORED = "it is not measured in this store"
 Load = Callable[[str], Mechanism]
@@ -123,7 +121,7 @@ class _StoredExperiment:
 
 
 def _read_rows(store: Store, task_name: str, cell_kind: str) -> list[StoredRow]:
-    with select_cells(store, read_filter({"task": task_name}, cell_kind), limit=MAX_READ_RUNS) as selection:
+    with select_cells(store, read_filter({"task": task_name}, cell_kind)) as selection:
         return [row for frame in selection.frames() for row in frame.iter_rows(named=True)]
 
 

@@ -212,7 +212,8 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
         partition_range(point, mechanism, Fraction(span.stop), settings.level) if in_a1 and settings.can_prove else None
     )
     cuts = set() if partition is None else {*partition.values}
-    readings, changes = _scan(reader, span, effort, cuts, tell)
+    values = _scan_values(question, span, settings.scan or effort.scan_count)
+    readings, changes = _scan(reader, span, values, effort, cuts, tell)
     crossings, plateaus = _arrange(changes, readings)
     formula = find_formula(question.kind, mechanism, {span.name}, question.fixed.get("form"))
     is_proved = all(crossing.is_certified for crossing in crossings) and all(p.is_certified for p in plateaus)
@@ -228,27 +229,27 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
         crossings=crossings,
         plateaus=plateaus,
         ends=(readings[0], readings[-1]),
-        scanned=len(readings),
-        undecided=sum(reading.side is None for reading in readings),
+        scanned=len(values),
+        undecided=sum(reading.side is None for reading in readings if reading.value in values),
         engine=engine,
         evidence=evidence,
         completeness=completeness,
         partition=partition,
         analytic=None if formula is None else formula.solve(question.numbers(start), span),
-        error_term=bound_error_term(point, mechanism, settings.level) if in_a1 else None,
+        error_term=bound_error_term(point, mechanism, settings.level)
+        if in_a1 and not settings.sampling.in_format
+        else None,
     )
 
 
 def _scan(
-    reader: LevelReader, span: Span, effort: Effort, cuts: set[Fraction], tell: Tell
+    reader: LevelReader, span: Span, values: Sequence[Number], effort: Effort, cuts: set[Fraction], tell: Tell
 ) -> tuple[list[LevelReading], list[SideChange]]:
-    """Return the readings of a scan and the changes of side among them; `cuts` are read, too, by exact fractions."""
-    question, settings = reader.question, reader.settings
-    values = _scan_values(question, span, settings.scan or effort.scan_count)
+    """Return the readings at `values` and at `cuts`, these by exact fractions, and the changes of side among them."""
     read = reader.read if effort.batch_size > 1 else _read_one_by_one(reader, len(values), tell)
     proved = [reader.read_by("certified", cut) for cut in sorted(cuts)]
     readings = sorted([*read([value for value in values if value not in cuts]), *proved], key=_value)
-    split = _splitter(question, span, settings.tolerance or effort.tolerance, effort.batch_size)
+    split = _splitter(reader.question, span, reader.settings.tolerance or effort.tolerance, effort.batch_size)
     return readings, [_prove_change(reader, change) for change in find_changes(readings, read, split)]
 
 

@@ -64,14 +64,20 @@ class FormulaRoots(Document):
     values: tuple[float, ...]
 
 
-SUM = {"a1", "b", "c"}
-ONES = BoundaryFormula("a1(a1+b+c) = 1", "as n grows", lambda p: p["a1"] * (p["a1"] + p["b"] + p["c"]) - 1, SUM)
-SUM_D0 = {"a0", "b", "c"}
-ONES_D0 = BoundaryFormula("a0(a0+b+c) = 1", "as n grows", lambda p: p["a0"] * (p["a0"] + p["b"] + p["c"]) - 1, SUM_D0)
+GROWING = "as n grows, for large d and m"
+"""With few sign vectors or blocks, P may not cross the level at all, or elsewhere: docs/proofs.md, The boundary."""
+ONES = BoundaryFormula("a1(a1+b+c) = 1", GROWING, lambda p: p["a1"] * (p["a1"] + p["b"] + p["c"]) - 1, {"a1", "b", "c"})
+ONES_D0 = BoundaryFormula(
+    "a0(a0+b+c) = 1", GROWING, lambda p: p["a0"] * (p["a0"] + p["b"] + p["c"]) - 1, {"a0", "b", "c"}
+)
 """Above it the reader fires on D0 as well."""
-OUTGROWS = "as n grows and d outgrows n^(b²)"
-IDENTITY = BoundaryFormula("a1² + b² = 1", OUTGROWS, lambda p: p["a1"] ** 2 + p["b"] ** 2 - 1, {"a1", "b"})
-CROSS = BoundaryFormula("a1·r_Q = 1", "as n grows", lambda p: p["a1"] * p["r_Q"] - 1, {"a1", "r_Q"})
+IDENTITY = BoundaryFormula(
+    "a1² + b² = 1",
+    "as n grows and d outgrows n^(b²), for large m",
+    lambda p: p["a1"] ** 2 + p["b"] ** 2 - 1,
+    {"a1", "b"},
+)
+CROSS = BoundaryFormula("a1·r_Q = 1", GROWING, lambda p: p["a1"] * p["r_Q"] - 1, {"a1", "r_Q"})
 DEGREE = BoundaryFormula(
     "beta = log n / log((a1+b+c)/(b+c))",
     "to leading order as n grows",

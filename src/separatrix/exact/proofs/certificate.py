@@ -32,6 +32,7 @@ def certify_proof(proof: Proof) -> dict[str, Any]:
     parameters = proof.construction.parameters.complete_values()
     del parameters["n"]
     body = {
+        "construction": proof.construction.name,
         "parameters": spelled_parameters(parameters),
         "from": proof.start,
         "delta": format_exact(proof.delta),
@@ -55,7 +56,7 @@ def certify_proof(proof: Proof) -> dict[str, Any]:
         "counterexample": proof.counterexample,
         "requested": proof.requested,
     }
-    certificate = _seal("separatrix proof", proof.construction.name, proof.mechanism, body)
+    certificate = _seal("separatrix proof", proof.mechanism, body)
     size = len(json_file(certificate))
     if size > MAX_BYTES:
         raise EngineRefusal(f"the certificate would have {size:,} bytes, and the checker reads {MAX_BYTES:,} at most")
@@ -65,6 +66,7 @@ def certify_proof(proof: Proof) -> dict[str, Any]:
 def certify_uniformly(proof: UniformProof) -> dict[str, Any]:
     """Return the certificate of a bound for every n, larger d and ranges of amplitudes."""
     body = {
+        "construction": Spike.name,
         "ranges": dict(proof.parameters),
         "m": proof.m,
         "from": proof.start,
@@ -74,13 +76,14 @@ def certify_uniformly(proof: UniformProof) -> dict[str, Any]:
         "bound": proof.at_least if proof.at_most is None else proof.at_most,
         "verdict": proof.verdict,
     }
-    return _seal("separatrix uniform proof", Spike.name, proof.mechanism, body)
+    return _seal("separatrix uniform proof", proof.mechanism, body)
 
 
 def certify_law(construction: Construction, mechanism: Mechanism, law: GrowthLaw) -> dict[str, Any]:
     """Return the certificate of bounds of the margin for every n."""
     values = construction.parameters.complete_values()
     body = {
+        "construction": construction.name,
         "parameters": spelled_parameters({x: values[x] for x in ("a0", "a1", "b", "c", "r_Q") if x in values}),
         "quantity": law.quantity,
         "exponent": format_exact(law.exponent),
@@ -88,13 +91,14 @@ def certify_law(construction: Construction, mechanism: Mechanism, law: GrowthLaw
         "low": _round_outwards(law.bounds[0], math.floor),
         "high": _round_outwards(law.bounds[1], math.ceil),
     }
-    return _seal("separatrix law", construction.name, mechanism, body)
+    return _seal("separatrix law", mechanism, body)
 
 
-def _seal(name: str, construction: str, mechanism: Mechanism, body: dict[str, Any]) -> dict[str, Any]:
-    """Complete a certificate: its format, its construction, its mechanism and its digest."""
-    settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.complete_values())}
-    complete = {"format": name, "version": VERSION, "construction": construction, "mechanism": settings, **body}
+def _seal(name: str, mechanism: Mechanism, body: dict[str, Any]) -> dict[str, Any]:
+    """Complete a certificate: its format, its mechanism and its digest."""
+    settings = spelled_parameters(mechanism.parameters.complete_values())
+    head = {"format": name, "version": VERSION, "construction": body["construction"]}
+    complete = {**head, "mechanism": {"name": mechanism.name, **settings}, **body}
     return {**complete, "sha256": digest(complete)}
 
 

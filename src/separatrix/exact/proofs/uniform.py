@@ -235,6 +235,7 @@ def _bound_neuron(boxes: Mapping[str, Box], n: int, kernel: Mechanism) -> tuple[
         weight = ratio / (ratio + (n - 1))
     else:
         raise _open(f"it needs softmax, linear, power or taylor, not {kernel.spelled}")
+    _require(boxes["a0"].most("a0 < a1") <= a, f"a0 < a1: give a0 an upper end of at most {format_exact(a)}")
     p, eta = _firing_bound(weight, a, b, boxes["d"])
     return p, None, [*hypotheses, f"eta = 0.1 - f (a1+b) >= {_round(_lower(eta), ROUND_FLOOR)} > 0"]
 
