@@ -66,19 +66,19 @@ def _line(
     point: Spike | Cross, mechanism: Mechanism, label: Label, signs: tuple[int, int, int], row: QueryRow, own_sign: int
 ) -> FiringLine:
     """Return the line of one kind of row; docs/proofs.md has the formula."""
-    columns, blocks = point.d - 2, point.d - 3
+    block_count, blocks = point.d - 2, point.d - 3
     a, b, c, tau = (rational(x) for x in ((point.a0, point.a1)[label], point.b, point.c, point.tau))
     y_1, y_block, y_d = signs
     common_part = c * y_d - tau
     mu = b * y_block + common_part
     spike, mate, own, ordinary = (_score(mechanism, row.base, step) for step in (row.spike, row.mate, row.own, fmpq(0)))
-    of_one_token = ((a * y_1 + mu) * spike + -mu * mate).shifted(fmpq(-1))  # 1/t = columns/n
-    share = fmpq(columns) * of_one_token + mu * mate
+    of_one_token = ((a * y_1 + mu) * spike + -mu * mate).shifted(fmpq(-1))  # 1/t = block_count/n
+    numerator = fmpq(block_count) * of_one_token + mu * mate
     if own_sign:
-        share, blocks = share + (b * own_sign + common_part) * own, blocks - 1
+        numerator, blocks = numerator + (b * own_sign + common_part) * own, blocks - 1
     base = blocks * common_part - b * (point.d - 3 + own_sign)
     start = max(point.block_size, 2) if row.presence is Presence.MATES else point.block_size
-    return FiringLine(label, signs, row.name, own_sign, columns, share, ordinary, base, 2 * b, start)
+    return FiringLine(label, signs, row.name, own_sign, block_count, numerator, ordinary, base, 2 * b, start)
 
 
 def _score(mechanism: Mechanism, base: fmpq, step: fmpq) -> PowerSum:
