@@ -7,14 +7,14 @@ import pytest
 import separatrix as sx
 from separatrix.analysis.cards.construction_result import reference_points
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.constructions.reference import read_completed, reference_defaults
+from separatrix.constructions.reference import read_with_defaults, reference_defaults
 from separatrix.core.parameters import UsageError
 
 
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_every_construction_has_a_reference_point_and_it_is_that_of_tables(name: str) -> None:
     kind = CONSTRUCTIONS[name]
-    construction, missing = read_completed(kind, {})
+    construction, missing = read_with_defaults(kind, {})
     assert set(missing) == set(kind.example)
     assert construction.parameters in [point.parameters for point in reference_points().values() if point.name == name]
 
@@ -22,27 +22,27 @@ def test_every_construction_has_a_reference_point_and_it_is_that_of_tables(name:
 def test_defaults_stay_where_all_that_has_none_was_given() -> None:
     rough = CONSTRUCTIONS["rough"]
     required = {name: rough.example[name] for name in ("n", "d", "m", "a0", "a1", "b", "c")}
-    construction, missing = read_completed(rough, required)
+    construction, missing = read_with_defaults(rough, required)
     assert missing == {}
     assert construction.parameters.noise == 0
-    assert read_completed(rough, {})[1]["noise"] == "0.02"
+    assert read_with_defaults(rough, {})[1]["noise"] == "0.02"
 
 
 def test_a_length_that_is_taken_fits_what_was_given() -> None:
     spike = CONSTRUCTIONS["spike"]
     assert reference_defaults(spike, {"d": 9})["n"] == 1001
     assert "n" not in reference_defaults(spike, {"d": 9}, axes=("n",))
-    assert read_completed(spike, {"d": 9})[0].n == 1001
+    assert read_with_defaults(spike, {"d": 9})[0].n == 1001
     with pytest.raises(UsageError, match=r"n=1000 is not a multiple of d-2=7; try n=994 or n=1001$"):
-        read_completed(spike, {"d": 9, "n": 1000})
+        read_with_defaults(spike, {"d": 9, "n": 1000})
 
 
 def test_what_was_not_given_is_blamed_only_where_it_is_to_blame() -> None:
     spike = CONSTRUCTIONS["spike"]
     with pytest.raises(UsageError, match=r"a1=0.005; not given, so taken from the reference point: a0=0.01$"):
-        read_completed(spike, {"a1": "0.005"})
+        read_with_defaults(spike, {"a1": "0.005"})
     with pytest.raises(UsageError, match=r"spike has no parameter q; it has: [a-z01, ]+$"):
-        read_completed(spike, {"q": 1})
+        read_with_defaults(spike, {"q": 1})
 
 
 def test_every_question_says_what_it_took() -> None:

@@ -22,7 +22,7 @@ from expectations import run
 from separatrix.claims.paper.figures import BASE
 from separatrix.claims.paper.sweeps import PARAMETERS
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.constructions.reference import read_completed
+from separatrix.constructions.reference import read_with_defaults
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
@@ -208,7 +208,7 @@ def test_what_a_table_does_not_give_is_that_of_the_reference_point() -> None:
     for name, kind in CONSTRUCTIONS.items():
         ((_, cell),) = read_plan(table % name)
         assert cell.parameters == {
-            key: str(value) for key, value in read_completed(kind, {})[0].parameters.as_json().items()
+            key: str(value) for key, value in read_with_defaults(kind, {})[0].parameters.as_json().items()
         }
 
 

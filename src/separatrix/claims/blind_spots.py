@@ -61,7 +61,9 @@ def equal_rows() -> Finding:
 
 def equal_queries_point(mechanism: str, n: int, factor: str) -> Point:
     """Check that both labels provably get the same row."""
-    is_equal = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).has_equal_rows
+    outputs = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism))
+    # The lemma, and the rows themselves: they are fractions here.
+    is_equal = outputs.has_equal_rows and outputs.rows[0] == outputs.rows[1]
     return Point({"mechanism": mechanism, "n": n, "factor": factor}, is_equal, equal_rows=is_equal)
 
 

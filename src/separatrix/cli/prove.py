@@ -112,7 +112,7 @@ def prove(
 
 def _view(result: Proof | Proofs, certificate: Path | None, coq: Path | None) -> None:
     """Print the statement for each mechanism, and what holds for all of them."""
-    from separatrix.constructions.reference import defaults_sentence
+    from separatrix.constructions.reference import format_defaults_sentence
     from separatrix.exact.proofs import OpenProof, Proof
     from separatrix.exact.proofs.proof import PHRASES
 
@@ -123,7 +123,7 @@ def _view(result: Proof | Proofs, certificate: Path | None, coq: Path | None) ->
         else:
             _print_proof(item)
     first = next(item for item in items if isinstance(item, Proof))
-    print_lines([*result.remarks, defaults_sentence(first.taken)])
+    print_lines([*result.remarks, format_defaults_sentence(first.taken)])
     if certificate is not None:
         print_lines([f"{WRITTEN} {certificate}"])
     if coq is not None:

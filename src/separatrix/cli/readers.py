@@ -90,7 +90,7 @@ def readers(
 
 def _view(result: Readers) -> None:
     """Print the conclusion, the table of readers and the statements."""
-    from separatrix.constructions.reference import defaults_sentence
+    from separatrix.constructions.reference import format_defaults_sentence
 
     out, word = console(), result.verdict.word
     name = f"{escape(result.mechanism.spelled)} on {result.construction.name}"
@@ -100,7 +100,7 @@ def _view(result: Readers) -> None:
         subject = escape(f"{statement.readers}; {statement.evidence}")
         out.print(f"[{WORD_COLOURS[statement.word]}]{statement.word}[/]: {subject}")
     limit = "" if result.every_reader is None else result.every_reader.sentence
-    print_lines([result.sentence, limit, defaults_sentence(result.fixed.taken)])
+    print_lines([result.sentence, limit, format_defaults_sentence(result.fixed.taken)])
 
 
 def _table(result: Readers) -> Table:

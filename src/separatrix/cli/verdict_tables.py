@@ -18,7 +18,7 @@ NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 def print_verdict(verdict: Verdict) -> None:
     """Print one verdict."""
-    from separatrix.constructions.reference import defaults_sentence
+    from separatrix.constructions.reference import format_defaults_sentence
 
     out, outcome = console(), verdict.outcome
     name = f"{verdict.mechanism.spelled} on {verdict.construction.name}"
@@ -27,12 +27,12 @@ def print_verdict(verdict: Verdict) -> None:
     more = {"one neuron: p0, p1": neuron, "engine": f"{outcome.engine}: {outcome.evidence}"}
     out.print(new_table(rows=(_cells(verdict, digits=10) | more).items()))
     print_lines(verdict.remarks, "yellow")
-    print_lines([verdict.theorem, defaults_sentence(verdict.taken)])
+    print_lines([verdict.theorem, format_defaults_sentence(verdict.taken)])
 
 
 def print_verdicts(verdicts: Verdicts) -> None:
     """Print a column for each mechanism, and each sentence once."""
-    from separatrix.constructions.reference import defaults_sentence
+    from separatrix.constructions.reference import format_defaults_sentence
     from separatrix.exact.verdicts import Verdict
     from separatrix.exact.verdicts.several import name_of
     from separatrix.exact.verdicts.theorem import label_groups
@@ -54,7 +54,7 @@ def print_verdicts(verdicts: Verdicts) -> None:
     print_lines((f"{', '.join(names)}: {remark}" for remark, names in remarks.items()), "yellow")
     print_lines(label_groups(theorem))
     print_lines(f"{', '.join(names)}: {sentence}" for sentence, names in evidence.items())
-    print_lines([defaults_sentence(answers[0].taken)])
+    print_lines([format_defaults_sentence(answers[0].taken)])
 
 
 def _colour(word: str) -> str:

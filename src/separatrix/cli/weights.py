@@ -48,7 +48,7 @@ def weights(
 
 def _print(result: Weights) -> None:
     """Print the table of weights, their formulas and bounds, and the statements."""
-    from separatrix.constructions.reference import defaults_sentence
+    from separatrix.constructions.reference import format_defaults_sentence
 
     terminal, softmax = console(), result.softmax
     terminal.print(f"linear on {result.construction.name} with other weight matrices X (exact fractions)")
@@ -64,7 +64,7 @@ def _print(result: Weights) -> None:
     terminal.print("P is P(tells apart); attention is that of the spike in its own row of D1", style="dim")
     for choice in result.choices:
         terminal.print(f"[bold]{choice.name}[/]: X = {escape(_describe(choice))}")
-    print_lines([*result.sentences(), defaults_sentence(result.taken)])
+    print_lines([*result.sentences(), format_defaults_sentence(result.taken)])
 
 
 def _describe(choice: WeightChoice) -> str:

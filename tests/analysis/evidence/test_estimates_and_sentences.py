@@ -21,11 +21,11 @@ from separatrix.analysis.evidence.estimates import (
     PairedDifference,
     SeedShare,
     SeedSummary,
+    accuracy_half_width,
     compare_pairs,
     describe_resolution,
     holm,
     median_rank,
-    sampling_half,
     seeds_to_resolve,
     sign_flip_p,
 )
@@ -288,8 +288,8 @@ def test_sentences_compare_only_what_is_better_than_the_floor(sign: int) -> None
 
 
 def test_sampling_errors_of_shares() -> None:
-    assert sampling_half(0.5, 100) == pytest.approx(1.959964 * 0.05, rel=1e-6)
-    assert [sampling_half(share, 100) for share in (0.0, 1.0, -0.5, 1.5)] == [0.0] * 4
+    assert accuracy_half_width(0.5, 100) == pytest.approx(1.959964 * 0.05, rel=1e-6)
+    assert [accuracy_half_width(share, 100) for share in (0.0, 1.0, -0.5, 1.5)] == [0.0] * 4
 
 
 def test_more_than_twenty_seeds_are_flipped_at_random_and_the_p_value_stays_valid() -> None:

@@ -46,7 +46,7 @@ def store(trained: Any, url: str) -> Store:
 def test_stored_runs_say_what_training_said(trained: Any, store: Store) -> None:
     before = len(results(store, kind="training"))
     found = read_training(store, "needle", mechanism_from)
-    assert found.waiting == ()
+    assert found.skipped_reasons == ()
     (again,) = found.results
     assert again.as_json() == trained.as_json()
     assert [run.curve for run in again["softmax"].runs] == [run.curve for run in trained["softmax"].runs]
@@ -73,7 +73,7 @@ def test_what_may_not_be_loaded_is_named_and_not_shown(trained: Any, store: Stor
 
     found = read_training(store, "needle", load)
     assert [each.mechanism for each in found.results[0].mechanisms] == ["softmax"]
-    assert found.waiting == ("elu on needle n=8: it is not known here",)
+    assert found.skipped_reasons == ("elu on needle n=8: it is not known here",)
     assert found.results[0]["softmax"].as_json() == trained["softmax"].as_json()
 
 
@@ -93,8 +93,8 @@ def test_pilots_alone_are_no_evidence(trained: Any, url: str, tmp_path: Path) ->
 
     found = read_training(changed, "needle", load)
     assert [each.mechanism for each in found.results[0].mechanisms] == ["softmax"]
-    assert "nobody:knows on needle n=8: a store names no code" in found.waiting
-    (untested,) = [each for each in found.waiting if each.startswith("elu on needle n=8: ")]
+    assert "nobody:knows on needle n=8: a store names no code" in found.skipped_reasons
+    (untested,) = [each for each in found.skipped_reasons if each.startswith("elu on needle n=8: ")]
     assert "runs are stored, and were not scored on the test samples; test = true in the" in untested
 
 

@@ -21,7 +21,7 @@ from expectations import assert_refused, run
 from separatrix.analysis.maps import Boundary, boundary
 from separatrix.analysis.maps.boundary import certify_boundary
 from separatrix.analysis.maps.boundary_search import LevelReading, SideChange, find_changes, whole_sections
-from separatrix.analysis.maps.separation import sections
+from separatrix.analysis.maps.range_partition import sections
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, UsageError

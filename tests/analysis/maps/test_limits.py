@@ -268,9 +268,9 @@ def test_a_search_in_m_is_complete_if_descartes_rule_says_so(
     reader = LevelReader(asked, "m", BoundarySettings())
     found = [Crossing(reading(1, -1), reading(2))] * crossings
     readings = [reading(1, sides[0]), reading(30, sides[1])]
-    assert bool(_prove_completeness(reader, [1, 30], readings, found)) is is_complete
+    assert bool(_prove_completeness(reader, readings, found)) is is_complete
     other = LevelReader(asked, "a1", BoundarySettings())
-    assert _prove_completeness(other, [1, 30], readings, found) == ""
+    assert _prove_completeness(other, readings, found) == ""
 
 
 def test_completeness_needs_one_neuron_for_every_m(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,9 +278,9 @@ def test_completeness_needs_one_neuron_for_every_m(monkeypatch: pytest.MonkeyPat
     readings, constant, changing = [reading(1, 1), reading(30, 1)], np.full(3, 0.5), np.array([0.25, 0.5, 0.25])
     for p0, only, is_complete in ((constant, constant, True), (changing, constant, False), (constant, changing, False)):
         grids = [SimpleNamespace(p0=p0, only=only)]
-        assert bool(_prove_completeness(reader, [1, 30], readings, [])) is is_complete
+        assert bool(_prove_completeness(reader, readings, [])) is is_complete
     grids = None  # type: ignore[assignment]
-    assert _prove_completeness(reader, [1, 30], readings, []) == ""
+    assert _prove_completeness(reader, readings, []) == ""
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,13 @@ from torch import Tensor
 import separatrix as sx
 from command import invoke
 from separatrix.analysis.search import InputFinding, PointFinding, check_findings
-from separatrix.analysis.search.instance import Instance, label_of, read_instance, recognise_family, sheet
+from separatrix.analysis.search.instance import (
+    Instance,
+    build_description,
+    list_entries,
+    read_instance,
+    recognise_family,
+)
 from separatrix.analysis.search.separation import read, separation
 from separatrix.analysis.search.shrink import instance_size, instance_steps, shrink_instance
 from separatrix.analysis.search.space import EDITS, FEW, MANY, draw
@@ -170,7 +176,7 @@ def test_an_edit_changes_its_own_part_alone(edit: str) -> None:
         instance = drawn(number, edit)
         assert instance.differs_in in ((), (EDITS[edit],))
         assert read_instance(json.loads(json.dumps(instance.as_json()))) == instance
-        assert label_of(sheet(instance.d0)) == instance.d0
+        assert build_description(list_entries(instance.d0)) == instance.d0
 
 
 def test_shrinking_ends_where_no_step_is_left() -> None:

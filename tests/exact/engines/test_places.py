@@ -15,7 +15,7 @@ from separatrix.analysis.laws.margins import margin
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
 from separatrix.exact.engines import EngineRefusal, Sampling, certified, dense, grouped, solve
 from separatrix.exact.outputs.floats import FloatOutputs
-from separatrix.exact.outputs.strongest import _places
+from separatrix.exact.outputs.strongest import draw_special_places
 from separatrix.exact.outputs.tokens import draw_places, place_matters
 from separatrix.mechanisms import Mechanism, examples, mechanism_named
 
@@ -192,7 +192,7 @@ def test_readers_look_at_several_places_where_they_differ() -> None:
     softmax = mechanism_named("softmax")
     for (name, values), differ in ((ROUGH, True), (COLUMNS, False)):
         point = at(name, values)
-        assert (len(_places(point, softmax)) > 1) is differ
+        assert (len(draw_special_places(point, softmax)) > 1) is differ
     found = FloatOutputs(at(*ROUGH), softmax, 5)
     assert found.evidence == "float64 on all tokens with the special one at 5, the worst position tried"
     assert "worst position" in FloatOutputs(at(*COLUMNS), mechanism_named("favor:features=8"), 5).evidence

@@ -180,7 +180,7 @@ def test_a_spike_of_zero_in_d0() -> None:
 def test_lines_are_constant_between_steps_and_monotone_between_turns(mechanism: str, form: str) -> None:
     point = {"d": 12, "m": 5, "a0": "0.3", "a1": "0.9", "b": "0.4", "c": "0.15", "form": form}
     for line in prove("spike", mechanism, point, start=10).lines:
-        values = [line.least(t) for t in range(line.start, 150)]
+        values = [line.least_firing_count(t) for t in range(line.start, 150)]
         steps = dict(line.steps)
         current, expected = line.steps[0][1], []
         for t in range(line.start, 150):
@@ -191,7 +191,7 @@ def test_lines_are_constant_between_steps_and_monotone_between_turns(mechanism: 
         for first, last in pairwise(ends):
             part = values[first:last]
             assert part in (sorted(part), sorted(part, reverse=True))
-        assert line.steps[-1][1] == line.least(None)
+        assert line.steps[-1][1] == line.least_firing_count(None)
 
 
 def test_words_are_those_of_verdict_at_every_stretch() -> None:

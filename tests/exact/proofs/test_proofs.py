@@ -323,7 +323,7 @@ def test_bounds_in_statements_are_rounded_outwards() -> None:
 
 def test_an_undecided_tie_is_never_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("separatrix.exact.proofs.sums.precisions", lambda n: [8])
-    with pytest.raises(EngineRefusal, match=r"undecided at n = \S+: whether a pre-activation exceeds tau"):
+    with pytest.raises(EngineRefusal, match=r"undecided at n = \S+: the sign of a power sum is open"):
         prove("spike", "softmax", a1="0.8")
 
 

@@ -26,7 +26,7 @@ from separatrix.analysis.cards.token_rows import (
 )
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible
-from separatrix.constructions.reference import read_completed, reference_defaults
+from separatrix.constructions.reference import read_with_defaults, reference_defaults
 from separatrix.core.documents import Document, Hidden, Inlined, shown
 from separatrix.core.errors import EngineRefusal, SeparatrixError, UsageError, describe_failure
 from separatrix.core.numbers import parse_integer
@@ -208,7 +208,7 @@ def illustrate_at(construction: str, mechanisms: Any, parameters: Inputs, *, see
     if len(selection) > MAX_PICTURE_MECHANISMS:
         raise UsageError(f"{len(selection)} mechanisms are more than a picture has room for, {MAX_PICTURE_MECHANISMS}")
     values = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
-    point, missing = read_completed(kind, {name: values[name] for name in parameters})
+    point, missing = read_with_defaults(kind, {name: values[name] for name in parameters})
     n = parse_integer(parameters.get("n", point.n), "n")
     length_remark = "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
     picture = replace(_draw(point, selection, seed), taken=missing, moved=length_remark)

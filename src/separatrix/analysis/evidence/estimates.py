@@ -73,7 +73,8 @@ def median_rank(count: int) -> int:
     >>> [median_rank(count) for count in (2, 5, 6, 8, 9, 20)]
     [0, 0, 1, 1, 2, 6]
     """
-    # Of the 2^count ways in which scores lie below or above the median, `below` leave it at either side.
+    # Of the 2^count equally likely patterns of scores below and above the median, `below` have fewer than `rank`
+    # scores below it; in as many, fewer than `rank` are above it. In these, the ranks do not enclose the median.
     rank, below = 0, 0
     while 2 * (below + math.comb(count, rank)) <= SIGNIFICANCE * 2**count:
         below += math.comb(count, rank)
@@ -81,10 +82,10 @@ def median_rank(count: int) -> int:
     return rank
 
 
-def sampling_half(share: float, answers: int) -> float:
-    """Return half of the 95 % interval of a share of independent answers that are correct.
+def accuracy_half_width(share: float, answers: int) -> float:
+    """Return half the width of the 95 % interval of an accuracy: a share of independent answers that are correct.
 
-    >>> round(sampling_half(0.5, 100), 3), sampling_half(1.0, 100)
+    >>> round(accuracy_half_width(0.5, 100), 3), accuracy_half_width(1.0, 100)
     (0.098, 0.0)
     """
     share = min(max(share, 0.0), 1.0)
@@ -158,7 +159,8 @@ def sign_flip_p(gaps: Sequence[float]) -> float:
     """Return the two-sided p-value of the hypothesis that a seed's gap is as likely as its negative.
 
     The statistic is the absolute sum. All 2^k flips of the signs are enumerated for k up to 20 seeds; for
-    more, flips are drawn, and the drawn p-value is still valid. The smallest possible value is 2/2^k.
+    more, flips are drawn, and the drawn p-value is still valid. The smallest possible value is 2/2^k by
+    enumeration, and 1/100,001 by drawing.
 
     >>> sign_flip_p([0.1, 0.2, 0.1, 0.3, 0.2, 0.1]), sign_flip_p([0.0, 0.0])
     (0.03125, 1.0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
-from separatrix.analysis.evidence.estimates import SeedSummary, sampling_half
+from separatrix.analysis.evidence.estimates import SeedSummary, accuracy_half_width
 from separatrix.analysis.evidence.experiments import read_command
 from separatrix.analysis.evidence.protocol import run_experiments
 from separatrix.analysis.evidence.published import (
@@ -115,4 +115,4 @@ def _sampling_error(entry: PublishedNumber, result: TrainingResult, score: float
         return 0.0
     if entry.length is not None:
         task, tests = task.further_tasks()[entry.length], count_further_tests(result.setting, entry.length)
-    return sampling_half(score, tests * task.samples(1, Split.TEST).targets.shape[1])
+    return accuracy_half_width(score, tests * task.samples(1, Split.TEST).targets.shape[1])

@@ -2,7 +2,7 @@
 
 Runs of one task, with the same parameters and the same setting, are one experiment. If there are pilots, the
 learning rate is the one that the protocol chooses by them; otherwise the runs of each rate are an experiment
-of their own. Of two runs that differ in the version of the code alone, the later counts.
+of their own. Of several runs that differ only in the version of the code, the latest counts.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ Items = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class StoredTraining:
-    """The experiments of a task whose fresh runs are stored."""
+    """The experiments of a task for which runs on the test samples are stored."""
 
     results: tuple[TrainingResult, ...]
-    waiting: tuple[str, ...] = ()
-    """Mechanisms whose runs were not scored on the test samples, or cannot be shown, each with the reason."""
+    skipped_reasons: tuple[str, ...] = ()
+    """Sentences about runs that are not in the results, because they have no score on the test samples or an error."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +78,23 @@ def count_stored_tasks(store: Store) -> list[StoredTask]:
     return [StoredTask(task, sum(x.values()), x.get(CellStatus.DONE, 0)) for task, x in sorted(counts.items())]
 
 
-def read_training(store: Store, task: str, load: Load, say: Say = lambda _: None) -> StoredTraining:
+def read_training(store: Store, task_name: str, load: Load, say: Say = lambda _: None) -> StoredTraining:
     """Return the result of every stored experiment of a task; `say` is called with each experiment."""
-    kind = task_named(task)
-    results, waiting = list[TrainingResult](), list[str]()
-    for (parameters, setting), runs in _group_runs(_read_rows(store, task, TRAINING), kind).items():
+    task_class = task_named(task_name)
+    results, skipped_reasons = list[TrainingResult](), list[str]()
+    for (parameters, setting), runs in _group_runs(_read_rows(store, task_name, TRAINING), task_class).items():
         try:
-            definition = kind.read(dict(parameters))
+            task = task_class.read(dict(parameters))
         except SeparatrixError as error:
-            waiting.append(f"{len(runs)} runs of {task}: {error}")
+            skipped_reasons.append(f"{len(runs)} runs of {task_name}: {error}")
             continue
-        for experiment in _split_experiments(definition, dict(setting), runs, waiting):
-            say(f"{definition.spelling}, {len(experiment.runs)} mechanisms")
+        for experiment in _split_experiments(task, dict(setting), runs, skipped_reasons):
+            say(f"{task.spelling}, {len(experiment.runs)} mechanisms")
             try:
-                results += _build_results(store, experiment, load, waiting)
+                results += _build_results(store, experiment, load, skipped_reasons)
             except SeparatrixError as error:
-                waiting.append(f"{definition.spelling}: {error}")
-    return StoredTraining(tuple(results), tuple(dict.fromkeys(waiting)))
+                skipped_reasons.append(f"{task.spelling}: {error}")
+    return StoredTraining(tuple(results), tuple(dict.fromkeys(skipped_reasons)))
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ class _StoredExperiment:
     pilots: Mapping[str, Pilots]
 
 
-def _read_rows(store: Store, task: str, kind: str) -> list[StoredRow]:
-    with select_cells(store, read_filter({"task": task}, kind)) as selection:
+def _read_rows(store: Store, task_name: str, cell_kind: str) -> list[StoredRow]:
+    with select_cells(store, read_filter({"task": task_name}, cell_kind)) as selection:
         return [row for frame in selection.frames() for row in frame.iter_rows(named=True)]
 
 
-def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items, Items], list[_StoredRun]]:
+def _group_runs(rows: Iterable[StoredRow], task_class: type[Task]) -> dict[tuple[Items, Items], list[_StoredRun]]:
     """Group runs by the parameters of the task and the setting, without rates and tests."""
     groups = defaultdict[tuple[Items, Items], dict[tuple[object, ...], _StoredRun]](dict)
     # Sorted by time, so that a later run with the same parameters replaces an earlier one.
@@ -137,7 +137,7 @@ def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items
             rate = parse_exact(values["rate"])
         except UsageError:
             continue
-        task_items = {name: value for name, value in values.items() if name in kind.schema.model_fields}
+        task_items = {name: value for name, value in values.items() if name in task_class.schema.model_fields}
         other_names = (*task_items, *RUN_KEYS, "tests")
         setting_items = {name: value for name, value in values.items() if name not in other_names}
         key = tuple(sorted(task_items.items())), tuple(sorted(setting_items.items()))
@@ -148,35 +148,39 @@ def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items
 
 
 def _split_experiments(
-    task: Task, setting: Mapping[str, str], runs: Sequence[_StoredRun], waiting: list[str]
+    task: Task, setting: Mapping[str, str], runs: Sequence[_StoredRun], skipped_reasons: list[str]
 ) -> Iterator[_StoredExperiment]:
-    """Yield the experiments that runs of one task and setting belong to."""
-    pilot_runs, fresh = defaultdict[str, list[_StoredRun]](list), defaultdict[str, list[_StoredRun]](list)
+    """Yield the experiments to which the runs of one task and setting belong.
+
+    For each number of test samples, the mechanisms whose pilots chose a rate at which they have runs are one
+    experiment. The runs of the other mechanisms are one experiment for each rate.
+    """
+    pilot_runs, test_runs = defaultdict[str, list[_StoredRun]](list), defaultdict[str, list[_StoredRun]](list)
     for run in sorted(runs, key=lambda run: (_list_position(run.mechanism), run.seed)):
-        (pilot_runs if run.purpose == PILOT else fresh)[run.mechanism].append(run)
+        (pilot_runs if run.purpose == PILOT else test_runs)[run.mechanism].append(run)
     pilots = {name: _collect_pilots(tried_runs, task.metric.sign) for name, tried_runs in pilot_runs.items()}
-    for tests in sorted({run.tests or "" for test_runs in fresh.values() for run in test_runs}):
+    for tests in sorted({run.tests or "" for candidates in test_runs.values() for run in candidates}):
         by_pilots = dict[str, list[_StoredRun]]()
         by_rate = defaultdict[Fraction, dict[str, list[_StoredRun]]](dict)
-        for name, test_runs in fresh.items():
-            test_runs = [run for run in test_runs if run.tests == tests]
-            rates = {run.rate for run in test_runs if run.start == SCRATCH}
+        for name, candidates in test_runs.items():
+            matching = [run for run in candidates if run.tests == tests]
+            rates = {run.rate for run in matching if run.start == SCRATCH}
             best = choose_rate(pilots[name], task) if len(pilots.get(name, ())) > 1 else None
             if best in rates:
-                by_pilots[name] = [run for run in test_runs if run.rate == best]
+                by_pilots[name] = [run for run in matching if run.rate == best]
                 continue
             for rate in rates:
-                by_rate[rate][name] = [run for run in test_runs if run.rate == rate]
+                by_rate[rate][name] = [run for run in matching if run.rate == rate]
         read_setting = partial(_read_setting, {**setting, "tests": tests})
         if by_pilots:
             grid = {rate for name in by_pilots for rate in pilots[name]}
             yield _StoredExperiment(task, read_setting(grid), by_pilots, pilots)
         for rate, group in sorted(by_rate.items()):
             yield _StoredExperiment(task, read_setting([rate]), group, {name: {rate: None} for name in group})
-    for name in sorted(pilot_runs.keys() - fresh.keys(), key=_list_position):
+    for name in sorted(pilot_runs.keys() - test_runs.keys(), key=_list_position):
         count = len(pilot_runs[name])
         count_text = "1 run is stored, and was" if count == 1 else f"{count:,} runs are stored, and were"
-        waiting.append(
+        skipped_reasons.append(
             f"{name} on {task.spelling}: {count_text} not scored on the test samples; test = true in the "
             "[[learn]] table of a plan does that, and separatrix learn does it on fresh seeds"
         )
@@ -197,13 +201,15 @@ def _list_position(mechanism: str) -> tuple[int, str]:
     return names.index(name) if name in names else len(names), mechanism
 
 
-def _build_results(store: Store, stored: _StoredExperiment, load: Load, waiting: list[str]) -> list[TrainingResult]:
+def _build_results(
+    store: Store, stored: _StoredExperiment, load: Load, skipped_reasons: list[str]
+) -> list[TrainingResult]:
     mechanisms = dict[str, Mechanism]()
     for name in stored.runs:
         try:
             mechanisms[name] = load(name)
         except SeparatrixError as error:
-            waiting.append(f"{name} on {stored.task.spelling}: {error}")
+            skipped_reasons.append(f"{name} on {stored.task.spelling}: {error}")
     if not mechanisms:
         return []
     experiment = Experiment(stored.task, tuple(mechanisms.values()), stored.setting)
@@ -211,15 +217,15 @@ def _build_results(store: Store, stored: _StoredExperiment, load: Load, waiting:
     stored_runs = dict[str, StoredRuns]()
     for name, mechanism in mechanisms.items():
         runs = [run for run in stored.runs[name] if run.purpose == TEST]
-        fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
+        scratch_rows = {run.seed: run.row for run in runs if run.start == SCRATCH}
         tuned_rows = [run.row for run in runs if run.start == NEAR_WITNESS]
-        stored_runs[mechanism.spelled] = StoredRuns(stored.pilots[name], fresh, tuned_rows)
+        stored_runs[mechanism.spelled] = StoredRuns(stored.pilots[name], scratch_rows, tuned_rows)
     return [build_result(experiment, bounds, stored_runs, store)]
 
 
 @dataclass(frozen=True)
 class _BoundsKey:
-    """An experiment of one mechanism; those of equal text have equal bounds."""
+    """The cache key of an experiment of one mechanism: experiments of equal text have equal bounds."""
 
     text: str
     experiment: Experiment = field(compare=False)
@@ -231,7 +237,7 @@ def _cached_bounds(key: _BoundsKey) -> Bounds:
 
 
 def _compute_bounds(experiment: Experiment) -> Bounds:
-    """Compute the bounds of each mechanism by itself, so that they are found again among others."""
+    """Compute the bounds for each mechanism separately, so that the cache serves every combination of mechanisms."""
     task, setting = experiment.task, {**experiment.setting.as_json(), "rates": ""}
     bounds = list[Bounds]()
     for mechanism in experiment.mechanisms:
@@ -243,7 +249,7 @@ def _compute_bounds(experiment: Experiment) -> Bounds:
 
 
 def _read_floor(store: Store, experiment: Experiment, bounds: Bounds) -> Bounds:
-    """Return the bounds with the floor of real data, which is a stored row, too."""
+    """Return the bounds; for real data, with the floor from its stored row."""
     task = experiment.task
     if not isinstance(task, RealTask):
         return bounds
@@ -252,7 +258,7 @@ def _read_floor(store: Store, experiment: Experiment, bounds: Bounds) -> Bounds:
     rows = [row for row in _read_rows(store, task.name, FLOOR) if row["status"] == CellStatus.DONE]
     matching = [row for row in rows if json.loads(row["parameters"]) == parameters]
     if not matching:
-        raise UsageError(f"its floor is not measured; separatrix data floors {task.data} does")
+        raise UsageError(f"its floor is not measured; separatrix data floors {task.data} measures it")
     last = max(matching, key=lambda row: str(row["finished"]))
     return replace(bounds, floor=Bound(float(last["floor"]), str(last["floor_by"])))
 

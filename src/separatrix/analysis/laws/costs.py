@@ -19,15 +19,17 @@ from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.mechanisms.positional._wrapper import WrapperMechanism
 
 MAX_COSTS = {"n": 65_536, "d": 4096}
-"""Longer and wider inputs take longer than anybody waits."""
-MIN_COUNTED, USUAL_COUNTED = 16, 1024
-"""Bounds of the longest length at which operations are counted, for a mechanism without a window."""
+"""The largest length and width for which costs are measured: larger ones take too long."""
+MIN_COUNTED = 16
+"""The longest length at which operations are counted is at least this, even for a smaller n."""
+USUAL_COUNTED = 1024
+"""The longest length at which operations are counted if n is larger and no window needs more."""
 WINDOW_FACTOR = 16
-"""The longest length is this many times a window, a block or another size of the mechanism, up to n."""
+"""Operations are counted up to this many times a window, a block or another size of the mechanism, at most up to n."""
 
 
 def cost_value(of: str, x: Number, cost: Cost, evidence: str = "measured on this machine") -> Value:
-    """Return one of COSTS at one length or width; only time is noisy."""
+    """Return the cost `of`, one of COSTS, at one length or width; only time is noisy."""
     return Value(x, float(getattr(cost, of)), "measured", evidence, Noise.SCATTER if of == "seconds" else Noise.NONE)
 
 
@@ -53,7 +55,7 @@ def operations_law(mechanism: Mechanism, lengths: Sequence[int], width: int = WI
 
 
 def counted_lengths(mechanism: Mechanism, n: int) -> tuple[int, int, int]:
-    """Return three lengths, each twice the one before, up to n, and long enough to see where a window ends.
+    """Return three lengths, each twice the one before: up to n, and if possible much longer than any window.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> for name, n in (("softmax", 131_072), ("window:size=4096", 131_072), ("window:size=4096", 2048)):
@@ -77,9 +79,9 @@ def _window_length(mechanism: Mechanism) -> int:
 
 
 def fit_operations(mechanism: Mechanism, n: int, width: int) -> tuple[float | None, tuple[int, ...]]:
-    """Return the power of n with which operations grow, and the lengths at which they were counted.
+    """Return the exponent of the growth of operations with n, and the lengths at which they were counted.
 
-    A mechanism without a causal form is counted in the form that it has. None if counting is not possible.
+    A mechanism without a causal form is counted in its only form. The exponent is None if operations cannot be counted.
     """
     lengths = counted_lengths(mechanism, n)
     try:
@@ -115,7 +117,7 @@ def cost_scaling(question: Question, axis: Axis, of: str, confidence: float, tel
 
 
 def _measure_costs(question: Question, mechanism: Mechanism, axis: Axis) -> tuple[list[tuple[Number, Cost]], str]:
-    """Measure the cost at every length or width; also return the setting that was fixed."""
+    """Measure the cost at every length or width; return the costs, and the fixed size in words."""
     fixed_name, default, meaning = ("d", WIDTH, "width") if axis.name == "n" else ("n", 1024, "length")
     size = parse_integer(question.fixed.get(fixed_name, default), fixed_name)
     if not 1 <= size <= MAX_COSTS[fixed_name]:
@@ -126,4 +128,5 @@ def _measure_costs(question: Question, mechanism: Mechanism, axis: Axis) -> tupl
         costs = measure(mechanism, values, size).costs
     else:
         costs = [measure(mechanism, [size], width).costs[0] for width in values]
+    # Measuring stops early if it takes too long.
     return list(zip(axis.values, costs, strict=False)), f"{meaning} {size}"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from separatrix.analysis.laws.powerlaw import RIVALS, ROUNDING, Array, Form, Law, Numbers, exact_law, fit_form, predict
+from separatrix.analysis.laws.powerlaw import MIN_ERROR, RIVALS, Array, Form, Law, Numbers, exact_law, fit_form, predict
 
 SIGNIFICANCE = 0.01
 """The probability with which a true power law is rejected."""
@@ -20,32 +20,32 @@ def noisy_law(x: Numbers, y: Numbers, sd: Numbers | None = None, confidence: flo
 
     Without `sd` the noise is the same everywhere, and its size is estimated from the scatter.
     """
-    across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
-    weights = np.ones(len(up)) if sd is None else 1 / np.maximum(np.asarray(sd, dtype=float), 1e-12) ** 2
-    line, parabola = _Polynomial(across, up, weights, 1), _Polynomial(across, up, weights, 2)
+    abscissae, ordinates = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
+    weights = np.ones(len(ordinates)) if sd is None else 1 / np.maximum(np.asarray(sd, dtype=float), 1e-12) ** 2
+    line, parabola = _Polynomial(abscissae, ordinates, weights, 1), _Polynomial(abscissae, ordinates, weights, 2)
     slope, error = float(line.coefficients[1]), math.sqrt(line.covariance[1, 1])
-    freedom, quantile = len(up) - 2, (1 + confidence) / 2
+    freedom, quantile = len(ordinates) - 2, (1 + confidence) / 2
     if sd is None:
-        reach = float(scipy.stats.t.ppf(quantile, freedom)) * error * math.sqrt(line.squares / freedom)
-        test, p = _test_by_scatter(line.squares, parabola.squares, len(up))
+        uncertainty = float(scipy.stats.t.ppf(quantile, freedom)) * error * math.sqrt(line.squares / freedom)
+        test, p = _test_by_scatter(line.squares, parabola.squares, len(ordinates))
     else:
-        reach = float(scipy.stats.norm.ppf(quantile)) * error
+        uncertainty = float(scipy.stats.norm.ppf(quantile)) * error
         test, p = _test_by_sd(line.squares, parabola.squares, freedom)
     is_straight = None if p is None else p >= SIGNIFICANCE
     form = _find_rival(x, y, weights, sd is not None) if is_straight is False else None
     if is_straight is None:
         reason = "too few points to tell a bend from noise of unknown size; it takes 4 or more"
     elif is_straight:
-        form = Form.power_law(slope, reach, *line.centre)
+        form = Form.power_law(slope, uncertainty, *line.centre)
         reason = f"no bend beyond its noise ({test}, p = {p:.2g}; rejected below {SIGNIFICANCE})"
     else:
-        better = "" if form is None else f"; {form.comparison}"
-        reason = f"it bends more than its noise allows ({test}, p = {p:.1g} < {SIGNIFICANCE}){better}"
+        comparison = "" if form is None else f"; {form.comparison}"
+        reason = f"it bends more than its noise allows ({test}, p = {p:.1g} < {SIGNIFICANCE}){comparison}"
     size = "that is known" if sd is not None else "seen in the scatter"
-    middles, slopes = across[:-1] + np.diff(across) / 2, np.diff(up) / np.diff(across)
+    middles, slopes = abscissae[:-1] + np.diff(abscissae) / 2, np.diff(ordinates) / np.diff(abscissae)
     return Law(
         slope,
-        (slope - reach, slope + reach),
+        (slope - uncertainty, slope + uncertainty),
         f"a {100 * confidence:.6g}% confidence interval of a straight line's slope, from the noise {size}",
         is_straight,
         reason,
@@ -57,20 +57,20 @@ def noisy_law(x: Numbers, y: Numbers, sd: Numbers | None = None, confidence: flo
 
 def uncertain_law(x: Numbers, y: Numbers, confidence: float = 0.95) -> Law:
     """Return the law of values that may be noisy: as exact values if their local slopes settle."""
-    exact = exact_law(x, y, ROUNDING)
+    exact = exact_law(x, y, MIN_ERROR)
     return exact if exact.power_law or exact.form is not None else noisy_law(x, y, None, confidence)
 
 
 class _Polynomial:
     """A polynomial in log x, by weighted least squares."""
 
-    def __init__(self, across: Array, up: Array, weights: Array, degree: int) -> None:
+    def __init__(self, abscissae: Array, ordinates: Array, weights: Array, degree: int) -> None:
         # About its weighted mean log x is uncorrelated with the level, and the centre lies on the line.
-        middle = float(np.average(across, weights=weights))
-        columns = np.vander(across - middle, degree + 1, increasing=True)
+        middle = float(np.average(abscissae, weights=weights))
+        columns = np.vander(abscissae - middle, degree + 1, increasing=True)
         self.covariance: Array = np.linalg.inv(columns.T @ (weights[:, None] * columns))
-        self.coefficients: Array = self.covariance @ (columns.T @ (weights * up))
-        self.squares = float((weights * (up - columns @ self.coefficients) ** 2).sum())
+        self.coefficients: Array = self.covariance @ (columns.T @ (weights * ordinates))
+        self.squares = float((weights * (ordinates - columns @ self.coefficients) ** 2).sum())
         self.centre = math.exp(middle), math.exp(self.coefficients[0])
 
 
@@ -79,7 +79,7 @@ def _test_by_scatter(line: float, parabola: float, points: int) -> tuple[str, fl
     freedom = points - 3
     if freedom < 1:
         return "", None
-    if line <= points * ROUNDING**2:
+    if line <= points * MIN_ERROR**2:
         return "a straight line but for rounding", 1.0
     # A parabola through every value leaves no squares: the ratio is then huge, not undefined.
     ratio = (line - parabola) / max(parabola / freedom, 1e-300)

@@ -1,12 +1,11 @@
 """Power laws y = A x^p and their exponents, for values without noise, and other forms of growth.
 
-Exact values have no scatter, so the residuals of a straight line show the shape of the law itself. Local
-slopes (of log y against log x between neighbouring points) are examined instead: those of a power law are
-equal, those of a power law with corrections, A x^p (1 + B x^-q), approach p geometrically, those of a
-logarithm or an exponential do neither. Slopes that settle at the pace of x^p (log x)^b, which is 1/log x,
-show no power law, however little they move: at large x that is almost nothing. Slopes that settle as slowly
-as those of A x^p (1 + B/log x) are extrapolated in 1/log x as well. The accuracy of the values decides which
-changes of a slope count as movement.
+Exact values have no scatter, so the residuals of a straight line are no noise. Instead, local slopes (of log y
+against log x between neighbouring points) are examined: those of a power law are equal; those of a power law with
+corrections, A x^p (1 + B x^-q), approach p geometrically; those of a logarithm or an exponential do neither. The
+slopes of x^p (log x)^b approach p like 1/log x. At large x they hardly change, but slopes that settle at this pace
+show no power law. Slopes that settle as slowly as those of A x^p (1 + B/log x) are extrapolated in 1/log x as well.
+Changes of a slope count only if they exceed what the accuracy of the values can explain.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ MIN_IMPROVEMENT = 10
 MAX_FLAT_EXPONENT = 5e-3
 """An exponent this small is that of a constant."""
 MIN_LATE_POINTS = 4
-"""A part of the values shows a form only with this many points."""
+"""The form of the second half of the values is examined only if it has this many points."""
 MAX_PRINTED_EXPONENT = 700.0
 """e to a larger power overflows float64; it is printed as e^…."""
 NEGLIGIBLE_ERROR = 1e-9
 """A power law this close needs no rival."""
 TOLERANCE = 0.01
 """The largest distance of a power law's last local slope from its limit."""
-STEADY = TOLERANCE / 10
-"""Local slopes that differ by no more than this are equal."""
+MAX_STEADY_SPREAD = TOLERANCE / 10
+"""Slopes without an extrapolated limit have settled if their spread is at most this."""
 SLOWEST_CORRECTION = 0.5
 """Corrections to a power law are expected to fall at least like x to the minus this."""
 MAX_KNOTS = 7
 """Slopes are taken between this many points, about evenly spaced in log x: closer ones add nothing."""
 MIN_POINTS = 3
 """With fewer points a slope cannot be compared with another."""
-ROUNDING = 1e-9
-"""Slopes this close are equal."""
+MIN_ERROR = 1e-9
+"""The assumed relative error of a value, and the error of a slope, are at least this."""
 LIMIT_INTERVAL = (
     "not a confidence interval, since nothing here is noisy: the distance from the last local slope to "
     "the limit, or how far the last point moved that limit, whichever is more"
@@ -72,9 +71,9 @@ class Form:
     """How well it fits in comparison with a power law, as a clause."""
 
     @classmethod
-    def power_law(cls, exponent: float, reach: float, x: float, y: float) -> Form:
-        """Return the power law of this exponent, known to `reach` either way, through one point."""
-        if abs(exponent) <= max(reach, MAX_FLAT_EXPONENT):
+    def power_law(cls, exponent: float, uncertainty: float, x: float, y: float) -> Form:
+        """Return the power law of this exponent, known to `uncertainty` either way, through one point."""
+        if abs(exponent) <= max(uncertainty, MAX_FLAT_EXPONENT):
             return cls("constant", f"{y:.6g}", (y, exponent))
         scale = math.exp(math.log(y) - exponent * math.log(x))
         return cls("power law", f"{scale:.6g} x^{exponent:.6g}", (scale, exponent))
@@ -90,8 +89,8 @@ def find_better_form(x: Numbers, y: Numbers) -> Form | None:
     name = min(errors, key=lambda name: max(errors[name], NEGLIGIBLE_ERROR))
     if errors[name] > min(MAX_FORM_ERROR, power_error / MIN_IMPROVEMENT):
         return None
-    better = f"within {errors[name]:.1g} of every value, the best power law within {power_error:.2g}"
-    return fit_form(name, x, y, better)
+    comparison = f"within {errors[name]:.1g} of every value, the best power law within {power_error:.2g}"
+    return fit_form(name, x, y, comparison)
 
 
 def find_late_form(x: Numbers, y: Numbers) -> Form | None:
@@ -116,16 +115,16 @@ def predict(name: str, x: Numbers, y: Numbers, weights: Array | None = None) -> 
     # The logarithm of log x exists beyond x = 1 only.
     if name == "power of log" and min(x) <= 1:
         return np.full(len(x), math.inf)
-    across, _ = _straight_axes(name, x, y)
+    abscissae, _ = _straight_coordinates(name, x, y)
     constant, rate = _fit_constants(name, x, y, weights)
-    line: Array = constant + rate * across
+    line: Array = constant + rate * abscissae
     # An exponential that overflows is an infinite error, so that the form is not chosen.
     with np.errstate(over="ignore"):
         return line if name == "logarithm" else np.exp(line)
 
 
-def fit_form(name: str, x: Numbers, y: Numbers, better: str, weights: Array | None = None) -> Form:
-    """Fit one of the rivals; `better` describes how it compares with a power law."""
+def fit_form(name: str, x: Numbers, y: Numbers, comparison: str, weights: Array | None = None) -> Form:
+    """Fit one of the rivals; `comparison` describes how it compares with a power law."""
     constant, rate = _fit_constants(name, x, y, weights)
     if name == "logarithm":
         sign = "+" if rate >= 0 else "-"
@@ -135,28 +134,28 @@ def fit_form(name: str, x: Numbers, y: Numbers, better: str, weights: Array | No
         tail = f"* {math.exp(rate):.6g}^x" if name == "exponential" else f"(log x)^{rate:.6g}"
         formula = f"{head} {tail}"
     article = "an" if name == "exponential" else "a"
-    return Form(name, formula, (constant, rate), f"{article} {name} fits {better}")
+    return Form(name, formula, (constant, rate), f"{article} {name} fits {comparison}")
 
 
-def _straight_axes(name: str, x: Numbers, y: Numbers) -> tuple[Array, Array]:
+def _straight_coordinates(name: str, x: Numbers, y: Numbers) -> tuple[Array, Array]:
     """Return the coordinates in which the form is a straight line."""
-    across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    abscissae, ordinates = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if name == "logarithm":
-        return np.log(across), up
+        return np.log(abscissae), ordinates
     if name == "exponential":
-        return across, np.log(up)
-    return (np.log(across) if name == "power law" else np.log(np.log(across))), np.log(up)
+        return abscissae, np.log(ordinates)
+    return (np.log(abscissae) if name == "power law" else np.log(np.log(abscissae))), np.log(ordinates)
 
 
 def _fit_constants(name: str, x: Numbers, y: Numbers, weights: Array | None) -> tuple[float, float]:
     """Minimise the squares of relative errors, weighted by one over their variance."""
-    across, up = _straight_axes(name, x, y)
+    abscissae, ordinates = _straight_coordinates(name, x, y)
     # A logarithm is fitted to y itself, the others to log y: only the first needs dividing by y.
-    scale = np.asarray(y, dtype=float) if name == "logarithm" else np.ones(len(up))
-    trust = (np.ones(len(up)) if weights is None else np.sqrt(weights)) * (scale.min() / scale)
-    centre = across.mean()  # centred columns are nearly orthogonal, so that lstsq loses no digits
-    columns = np.stack([np.ones(len(up)), across - centre], axis=1) * trust[:, None]
-    (level, rate), *_ = np.linalg.lstsq(columns, up * trust, rcond=None)
+    scale = np.asarray(y, dtype=float) if name == "logarithm" else np.ones(len(ordinates))
+    row_weights = (np.ones(len(ordinates)) if weights is None else np.sqrt(weights)) * (scale.min() / scale)
+    centre = abscissae.mean()  # centred columns are nearly orthogonal, so that lstsq loses no digits
+    columns = np.stack([np.ones(len(ordinates)), abscissae - centre], axis=1) * row_weights[:, None]
+    (level, rate), *_ = np.linalg.lstsq(columns, ordinates * row_weights, rcond=None)
     return float(level - rate * centre), float(rate)
 
 
@@ -175,7 +174,7 @@ class Law(Document):
     form: Hidden[Form | None]
     """A form that fits well: the power law if it is one, else perhaps a logarithm or an exponential."""
     slopes: Hidden[tuple[tuple[float, float], ...]]
-    """Local slopes, each after the x in the middle of its step."""
+    """Pairs of the x in the middle of a step and the local slope over this step."""
     since: float | None
     """The x from which on every local slope is within the tolerance of the exponent."""
 
@@ -202,9 +201,9 @@ class Law(Document):
         """
         if self.power_law is False:
             return f"({format_slope(self.exponent, 2).lstrip('+')})"
-        reach = (self.interval[1] - self.interval[0]) / 2
-        digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
-        return f"{format_slope(self.exponent, digits).lstrip('+')} ± {for_people(reach, 1)}"
+        uncertainty = (self.interval[1] - self.interval[0]) / 2
+        digits = min(max(2, 1 - math.floor(math.log10(uncertainty))), 4) if 0 < uncertainty < math.inf else 2
+        return f"{format_slope(self.exponent, digits).lstrip('+')} ± {for_people(uncertainty, 1)}"
 
 
 def exact_law(x: Numbers, y: Numbers, accuracy: float = 1e-14) -> Law:
@@ -216,30 +215,32 @@ def exact_law(x: Numbers, y: Numbers, accuracy: float = 1e-14) -> Law:
     >>> exact_law([10, 100, 1000, 10000], [1, 2, 3, 4]).form.name
     'logarithm'
     """
-    across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
+    abscissae, ordinates = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
     # The first point, the last, and those between that are nearest to even spacing.
-    spacing = np.linspace(across[0], across[-1], min(MAX_KNOTS, len(across)))
-    knots = sorted({int(np.abs(across - place).argmin()) for place in spacing})
-    knots = knots if len(knots) >= MIN_POINTS else [0, len(across) // 2, len(across) - 1]
-    steps = np.diff(across[knots])
-    slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
+    spacing = np.linspace(abscissae[0], abscissae[-1], min(MAX_KNOTS, len(abscissae)))
+    knots = sorted({int(np.abs(abscissae - place).argmin()) for place in spacing})
+    knots = knots if len(knots) >= MIN_POINTS else [0, len(abscissae) // 2, len(abscissae) - 1]
+    steps = np.diff(abscissae[knots])
+    slopes, middles = np.diff(ordinates[knots]) / steps, abscissae[knots][:-1] + steps / 2
     # Both ends of a step may be off by the accuracy, which changes the slope by twice as much over the step.
-    unsure = min(ROUNDING + 2 * accuracy / float(steps.min()), STEADY)
-    end = _find_limit(across[knots], slopes, unsure)
-    rival = find_better_form(x, y) or (find_late_form(x, y) if end is None or end.is_open else None)
+    slope_error = min(MIN_ERROR + 2 * accuracy / float(steps.min()), MAX_STEADY_SPREAD)
+    slope_limit = _find_limit(abscissae[knots], slopes, slope_error)
+    rival = find_better_form(x, y) or (find_late_form(x, y) if slope_limit is None or slope_limit.is_open else None)
     local = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
-    if end is None or end.is_open or rival is not None:
+    if slope_limit is None or slope_limit.is_open or rival is not None:
         # The last decade, or at least the last two slopes.
-        recent = slopes[-max(2, int((middles > across[-1] - math.log(10)).sum())) :]
-        interval, reason = (float(recent.min()), float(recent.max())), _explain_rejection(slopes, end, rival)
+        recent = slopes[-max(2, int((middles > abscissae[-1] - math.log(10)).sum())) :]
+        interval, reason = (float(recent.min()), float(recent.max())), _explain_rejection(slopes, slope_limit, rival)
         meaning = "the spread of the local slopes at the end of the range, which keep moving"
-        is_law = None if end is not None and end.is_unclear and not end.is_far and rival is None else False
-        return Law(float(slopes[-1]), interval, meaning, is_law, reason, rival, local, None)
-    near = np.abs(slopes - end.limit) <= TOLERANCE
+        is_unclear = rival is None and slope_limit is not None and slope_limit.is_unclear and not slope_limit.is_far
+        return Law(float(slopes[-1]), interval, meaning, None if is_unclear else False, reason, rival, local, None)
+    exponent, uncertainty = slope_limit.limit, slope_limit.uncertainty
+    near = np.abs(slopes - exponent) <= TOLERANCE
     first = int(np.flatnonzero(~near)[-1]) + 1 if not near.all() else 0
-    form = Form.power_law(end.limit, end.reach, float(x[-1]), float(y[-1]))
-    interval, since = (end.limit - end.reach, end.limit + end.reach), float(x[knots[min(first, len(slopes) - 1)]])
-    return Law(end.limit, interval, LIMIT_INTERVAL, True, _explain_power_law(slopes, end, unsure), form, local, since)
+    form = Form.power_law(exponent, uncertainty, float(x[-1]), float(y[-1]))
+    interval, since = (exponent - uncertainty, exponent + uncertainty), float(x[knots[min(first, len(slopes) - 1)]])
+    reason = _explain_power_law(slopes, slope_limit, slope_error)
+    return Law(exponent, interval, LIMIT_INTERVAL, True, reason, form, local, since)
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ class _SlopeLimit:
     """The limit of local slopes, and how far from it the last of them may be."""
 
     limit: float
-    reach: float
+    uncertainty: float
     is_slow: bool = False
     """Whether they settle no faster than 1/(log x)^3, so that powers of log x may be involved."""
     is_logarithmic: bool = False
@@ -258,7 +259,7 @@ class _SlopeLimit:
     @property
     def is_far(self) -> bool:
         """Whether the last slope is too far from the limit."""
-        return self.reach > TOLERANCE
+        return self.uncertainty > TOLERANCE
 
     @property
     def is_open(self) -> bool:
@@ -266,36 +267,36 @@ class _SlopeLimit:
         return self.is_far or self.is_logarithmic or self.is_unclear
 
 
-def _find_limit(ends: Array, slopes: Array, unsure: float) -> _SlopeLimit | None:
+def _find_limit(ends: Array, slopes: Array, slope_error: float) -> _SlopeLimit | None:
     """Return the limit of the last local slopes; None if they do not settle. `ends` bound their steps."""
     at = (ends[:-1] + ends[1:]) / 2
     recent, places = slopes[-3:], at[-3:]
     last = float(recent[-1])
-    steady = np.ptp(recent) <= unsure or _is_correction_lost(places, recent, unsure)
+    steady = np.ptp(recent) <= slope_error or _is_correction_lost(places, recent, slope_error)
     limit = last if steady else _extrapolate(places, recent)
-    if limit is None and np.ptp(recent) > STEADY:
+    if limit is None and np.ptp(recent) > MAX_STEADY_SPREAD:
         return None
     limit = last if limit is None else limit
-    reach = max(abs(limit - last), _limit_change(at, slopes, limit), unsure)
+    uncertainty = max(abs(limit - last), _limit_change(at, slopes, limit), slope_error)
     change = last - float(recent[-2])
-    if abs(change) <= CLEAR_MOVEMENT * unsure:
-        return _SlopeLimit(limit, reach)
+    if abs(change) <= CLEAR_MOVEMENT * slope_error:
+        return _SlopeLimit(limit, uncertainty)
     is_unclear = len(slopes) < MIN_POINTS
     if not is_unclear and not _settles_slowly(ends[-4:], recent, 3.0):
-        return _SlopeLimit(limit, reach)
+        return _SlopeLimit(limit, uncertainty)
     # The limit if the slopes are p + C/log x.
     slow_limit = last + change * float(places[-2] / (places[-1] - places[-2]))
-    reach = max(reach, abs(slow_limit - last), abs(slow_limit - limit))
+    uncertainty = max(uncertainty, abs(slow_limit - last), abs(slow_limit - limit))
     is_logarithmic = not is_unclear and _settles_slowly(ends[-4:], recent, 1.5)
-    return _SlopeLimit(limit, reach, not is_unclear, is_logarithmic, is_unclear)
+    return _SlopeLimit(limit, uncertainty, not is_unclear, is_logarithmic, is_unclear)
 
 
-def _is_correction_lost(at: Array, slopes: Array, unsure: float) -> bool:
+def _is_correction_lost(at: Array, slopes: Array, slope_error: float) -> bool:
     """Whether a correction that falls at least like x^-SLOWEST_CORRECTION would be lost in rounding."""
     if len(slopes) < 3:
         return False
     (before, after), step = np.abs(np.diff(slopes)), float(at[-1] - at[-2])
-    return bool(max(after, before * math.exp(-SLOWEST_CORRECTION * step)) <= unsure)
+    return bool(max(after, before * math.exp(-SLOWEST_CORRECTION * step)) <= slope_error)
 
 
 def _limit_change(at: Array, slopes: Array, limit: float) -> float:
@@ -336,27 +337,27 @@ def _settles_slowly(ends: Array, slopes: Array, power: float) -> bool:
     return bool(before * after > 0 and after / before >= second / first)
 
 
-def _explain_power_law(slopes: Array, end: _SlopeLimit, unsure: float) -> str:
-    if np.ptp(slopes) <= unsure:
+def _explain_power_law(slopes: Array, slope_limit: _SlopeLimit, slope_error: float) -> str:
+    if np.ptp(slopes) <= slope_error:
         return f"all {len(slopes)} local slopes are equal"
-    last, distance = format_slope(float(slopes[-1])), for_people(end.reach, 1)
+    last, distance = format_slope(float(slopes[-1])), for_people(slope_limit.uncertainty, 1)
     limit = f"{distance} or less from their limit (tolerance {TOLERANCE})"
     return f"local slopes settle: the last is {last}, {limit}"
 
 
-def _explain_rejection(slopes: Array, end: _SlopeLimit | None, rival: Form | None) -> str:
+def _explain_rejection(slopes: Array, slope_limit: _SlopeLimit | None, rival: Form | None) -> str:
     first, last = (format_slope(float(slopes[i])) for i in (0, -1))
     change = f"local slopes go from {first} to {last}"
     if rival is not None:
         return f"{change}; {rival.comparison}"
-    if end is None:
+    if slope_limit is None:
         return f"{change} and do not settle" if len(slopes) > 2 else f"{change}: too few to show a limit"
-    if end.is_unclear and not end.is_far:
+    if slope_limit.is_unclear and not slope_limit.is_far:
         return f"{change}: too few to show whether they settle; take more points"
-    if end.is_logarithmic:
-        return f"{change} and may have {end.reach:.2g} to go, at the pace of powers of a logarithm"
-    slow = ", no faster than with powers of a logarithm" if end.is_slow else ""
-    return f"{change} and may have {end.reach:.2g} to go{slow} (tolerance {TOLERANCE})"
+    if slope_limit.is_logarithmic:
+        return f"{change} and may have {slope_limit.uncertainty:.2g} to go, at the pace of powers of a logarithm"
+    slow = ", no faster than with powers of a logarithm" if slope_limit.is_slow else ""
+    return f"{change} and may have {slope_limit.uncertainty:.2g} to go{slow} (tolerance {TOLERANCE})"
 
 
 def format_slope(slope: float, digits: int = 4) -> str:

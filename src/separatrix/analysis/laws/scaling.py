@@ -12,7 +12,7 @@ import scipy
 from separatrix.analysis.laws.closed_forms import find_closed_form
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.analysis.laws.noisy_powerlaw import noisy_law, uncertain_law
-from separatrix.analysis.laws.powerlaw import MIN_POINTS, ROUNDING, Law, exact_law
+from separatrix.analysis.laws.powerlaw import MIN_ERROR, MIN_POINTS, Law, exact_law
 from separatrix.analysis.laws.quantities import (
     COSTS,
     MAX_LITERAL_TOKENS,
@@ -246,7 +246,7 @@ def _read_values(
 def _log_sd(value: Value, confidence: float) -> float:
     """Return the standard deviation of log y, taking its interval as that of a Gaussian."""
     if value.noise is not Noise.INTERVAL:
-        return max(value.accuracy, ROUNDING)
+        return max(value.accuracy, MIN_ERROR)
     # An interval that reaches 0 has no logarithm there: mirror its upper half on the logarithmic scale.
     low = value.low if value.low > 0 else value.y**2 / value.high
-    return max(math.log(value.high / low) / (2 * float(scipy.stats.norm.ppf((1 + confidence) / 2))), ROUNDING)
+    return max(math.log(value.high / low) / (2 * float(scipy.stats.norm.ppf((1 + confidence) / 2))), MIN_ERROR)

@@ -19,7 +19,7 @@ from separatrix.exact.outputs.growth_laws import GrowthLaw
 from separatrix.exact.verdicts.question import Question
 
 MAX_NAMED = 4
-"""Mechanisms that a summary names one by one."""
+"""A summary names at most this many mechanisms individually."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,7 @@ class Scaling(Result):
 
     @shown_as("values")
     def value_rows(self) -> Sequence[Mapping[str, Number | float | None]]:
-        """The parameter and the quantity by name, n_used, low and high."""
+        """For each value, the parameter and the quantity under their names, n_used, low and high."""
         return [{**row, self.parameter: value.x} for row, value in zip(self.rows(), self.values, strict=True)]
 
     @shown_as("slopes")
@@ -67,7 +67,7 @@ class Scaling(Result):
 
     @property
     def lengths_differ(self) -> bool:
-        """Whether n was rounded to admissible values while another parameter grew."""
+        """Whether another parameter grew, and n had to be rounded to an admissible value."""
         if self.parameter == "n" or "n" not in self.question.fixed:
             return False
         n = parse_integer(self.question.fixed["n"], "n")
@@ -103,7 +103,7 @@ class ScalingRow(Document):
 
 @dataclass(frozen=True)
 class NoScaling(Document):
-    """A mechanism without values."""
+    """A mechanism whose scaling could not be computed, and why."""
 
     mechanism: str
     family: str
@@ -153,7 +153,7 @@ class Scalings(Result):
 
     @property
     def summary(self) -> str:
-        """The exponent of each mechanism; for many the number of mechanisms with each law."""
+        """The exponent of each mechanism; for many mechanisms, the number of them with each law."""
         rows = self.notebook_rows()
         if len(rows) > MAX_NAMED:
             laws = ", ".join(f"{law} {count}" for law, count in Counter(row["law"] for row in rows).most_common())

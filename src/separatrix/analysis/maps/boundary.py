@@ -199,10 +199,10 @@ def certify_boundary(result: Boundary) -> dict[str, Any]:
 
 def _cuts(result: Boundary) -> list[str] | None:
     """Return values of a1 between which the bounds of P show that there is no other crossing; None without a proof."""
-    if result.separation is None or result.separation.open:
+    if result.partition is None or result.partition.undecided_intervals:
         return None
     ends = {Fraction(end.value) for crossing in result.crossings for end in (crossing.lo, crossing.hi)}
-    return [format_exact(value) for value in sorted({*result.separation.values, *ends})]
+    return [format_exact(value) for value in sorted({*result.partition.values, *ends})]
 
 
 def _fixed_parts(result: Boundary) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from separatrix.analysis.maps.error_term import ErrorTerm
 from separatrix.analysis.maps.formulas import FormulaRoots
-from separatrix.analysis.maps.separation import Separation
+from separatrix.analysis.maps.range_partition import RangePartition
 from separatrix.core.documents import Document, Hidden, Inlined, register_json, shown, shown_as, to_json
 from separatrix.core.numbers import format_exact, parse_integer
 from separatrix.core.numbers.spelling import for_people
@@ -177,8 +177,8 @@ class LevelCrossings(Document):
     evidence: str
     completeness: Hidden[str]
     """A proof that there is no other crossing; empty if there is none."""
-    separation: Hidden[Separation | None]
-    """The proof that there is no other crossing in a1, except in its open intervals."""
+    partition: Hidden[RangePartition | None]
+    """The proof that there is no other crossing in a1, except in its undecided intervals."""
     analytic: FormulaRoots | None
     """The formula for the boundary, and where it puts the boundary within the range."""
     error_term: ErrorTerm | None
@@ -208,7 +208,7 @@ class LevelCrossings(Document):
             return f"{subject} in this range (proved): {self.completeness}."
         spacing = f"log {self.span.name}" if self.span.log else self.span.name
         unsure = f" The side of {self.undecided} of them is not known." if self.undecided else ""
-        if self.separation is not None and (intervals := self.separation.open):
+        if self.partition is not None and (intervals := self.partition.undecided_intervals):
             places = " and ".join(f"from {low} to {high}" for low, high in (map(_short, i) for i in intervals[:3]))
             more = f" and {len(intervals) - 3} more ranges" if len(intervals) > 3 else ""
             return f"No other crossing in this range (proved), except perhaps {self.span.name} {places}{more}.{unsure}"

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from separatrix.analysis.maps.boundary_result import Boundary, Crossing, LevelReading, Plateau
 from separatrix.analysis.maps.error_term import bound_error_term
 from separatrix.analysis.maps.formulas import find_formula
-from separatrix.analysis.maps.separation import Separation, sections, separate
+from separatrix.analysis.maps.range_partition import RangePartition, partition_range, sections
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Grid, SeparatrixError
@@ -28,10 +28,22 @@ Tell = Callable[[int, int, str], None]
 """Receives the number of finished values, their total number, and the current one."""
 SideChange = tuple[LevelReading, LevelReading]
 """Two readings on different sides."""
-CLOSED = (401, Fraction(1, 10**12), 15)
-POINTWISE = (101, Fraction(1, 10**12), 1)
-SAMPLED = (25, Fraction(1, 10**3), 1)
-"""The number of values read first, the tolerance, and the number of readings at once, by kind of engine."""
+
+
+class Effort(NamedTuple):
+    """How closely a range is searched."""
+
+    scan_count: int
+    """The number of values read first."""
+    tolerance: Fraction
+    """The distance of a crossing's ends relative to their size."""
+    batch_size: int
+    """The number of values read at once."""
+
+
+CLOSED = Effort(401, Fraction(1, 10**12), 15)
+POINTWISE = Effort(101, Fraction(1, 10**12), 1)
+SAMPLED = Effort(25, Fraction(1, 10**3), 1)
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,7 @@ def find_changes(
     for stretch in _changing_stretches(readings):
         values = [value for lo, hi in _gaps(stretch) for value in split(lo.value, hi.value)]
         if values:
-            finer = sorted([*stretch, *read(values)], key=lambda reading: reading.value)
+            finer = sorted([*stretch, *read(values)], key=_value)
             yield from find_changes(finer, read, split)
         else:
             yield stretch[0], stretch[-1]
@@ -189,30 +201,26 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
     """Scan the range, narrow down every change of side, and prove the ends if the engine can."""
     reader = LevelReader(question, span.name, settings)
     has_closed_form = reader.evaluate_closed(reader.points([span.start])) is not None
-    # The first outcome shows how precise the engine is, and refuses before a long scan if it must.
+    # The first evaluation shows how precise the engine is. An engine that refuses does so before a long scan.
     first_engine = "closed" if has_closed_form and not ENGINES[settings.engine].proves else settings.engine
     outcome, _ = reader.solve(first_engine, span.start)
-    scan, tolerance, at_once = _usual_effort(reader, has_closed_form, outcome)
-    values = _scan_values(question, span, settings.scan or scan)
-    read = reader.read if at_once > 1 else _read_one_by_one(reader, len(values), tell)
+    effort = _usual_effort(reader, has_closed_form, outcome)
     start = {span.name: span.start}
     point, mechanism = question.point(start), question.mechanism(start)
     in_a1 = span.name == "a1" and not question.is_own("a1")
-    separation = (
-        separate(point, mechanism, Fraction(span.stop), settings.level) if in_a1 and settings.can_prove else None
+    partition = (
+        partition_range(point, mechanism, Fraction(span.stop), settings.level) if in_a1 and settings.can_prove else None
     )
-    proved = {} if separation is None else {value: reader.read_by("certified", value) for value in separation.values}
-    readings = sorted([*read([value for value in values if value not in proved]), *proved.values()], key=_value)
-    split = _splitter(question, span, settings.tolerance or tolerance, at_once)
-    changes = [_prove_change(reader, change) for change in find_changes(readings, read, split)]
+    cuts = set() if partition is None else {*partition.values}
+    values = _scan_values(question, span, settings.scan or effort.scan_count)
+    readings, changes = _scan(reader, span, values, effort, cuts, tell)
     crossings, plateaus = _arrange(changes, readings)
-    form = question.fixed.get("form")
-    formula = find_formula(question.kind, mechanism, {span.name}, form)
+    formula = find_formula(question.kind, mechanism, {span.name}, question.fixed.get("form"))
     is_proved = all(crossing.is_certified for crossing in crossings) and all(p.is_certified for p in plateaus)
-    if not is_proved or any(reading.side is None for reading in proved.values()):
-        separation = None
-    completeness = _describe_separation(separation) or _prove_completeness(reader, values, readings, crossings)
-    is_proved &= bool(crossings or plateaus or separation)
+    if not is_proved or any(reading.side is None for reading in readings if reading.value in cuts):
+        partition = None
+    completeness = _describe_partition(partition) or _prove_completeness(reader, readings, crossings)
+    is_proved &= bool(crossings or plateaus or partition)
     engine, evidence = _describe_evidence(settings, has_closed_form, outcome, is_proved)
     return Boundary(
         question=question,
@@ -226,7 +234,7 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
         engine=engine,
         evidence=evidence,
         completeness=completeness,
-        separation=separation,
+        partition=partition,
         analytic=None if formula is None else formula.solve(question.numbers(start), span),
         error_term=bound_error_term(point, mechanism, settings.level)
         if in_a1 and not settings.sampling.in_format
@@ -234,20 +242,31 @@ def find_boundary(question: Question, span: Span, settings: BoundarySettings, te
     )
 
 
+def _scan(
+    reader: LevelReader, span: Span, values: Sequence[Number], effort: Effort, cuts: set[Fraction], tell: Tell
+) -> tuple[list[LevelReading], list[SideChange]]:
+    """Return the readings at `values` and at `cuts`, these by exact fractions, and the changes of side among them."""
+    read = reader.read if effort.batch_size > 1 else _read_one_by_one(reader, len(values), tell)
+    proved = [reader.read_by("certified", cut) for cut in sorted(cuts)]
+    readings = sorted([*read([value for value in values if value not in cuts]), *proved], key=_value)
+    split = _splitter(reader.question, span, reader.settings.tolerance or effort.tolerance, effort.batch_size)
+    return readings, [_prove_change(reader, change) for change in find_changes(readings, read, split)]
+
+
 def _value(reading: LevelReading) -> Number:
     return reading.value
 
 
-def _describe_separation(separation: Separation | None) -> str:
+def _describe_partition(partition: RangePartition | None) -> str:
     """Return the reason for which the crossings in a1 are complete; empty if they are not proved to be."""
-    if separation is None or separation.open:
+    if partition is None or partition.undecided_intervals:
         return ""
-    count = len(separation.values) - 1
+    count = len(partition.values) - 1
     place = f" on each of {count} intervals" if count > 1 else ""
     return f"P is monotone or stays on one side of the level{place} [ours]"
 
 
-def _usual_effort(reader: LevelReader, has_closed_form: bool, outcome: Outcome) -> tuple[int, Fraction, int]:
+def _usual_effort(reader: LevelReader, has_closed_form: bool, outcome: Outcome) -> Effort:
     """Return the usual effort for whole grids, for exact points, and for samples."""
     is_grid = not issubclass(reader.question.kind, ExactConstruction) and not reader.question.is_own(reader.name)
     if has_closed_form and is_grid:
@@ -282,17 +301,17 @@ def _scan_values(question: Question, span: Span, count: int) -> list[Number]:
     return list(dict.fromkeys(question.point({"n": n}).n for n in values))
 
 
-def _splitter(question: Question, span: Span, tolerance: Fraction, at_once: int) -> Any:
+def _splitter(question: Question, span: Span, tolerance: Fraction, batch_size: int) -> Any:
     """Return a function for values between two: whole numbers down to neighbours, or short decimals."""
     step = (question.step({"n": span.start}) if span.name == "n" else None) or 1
 
     def split_whole(low: int, high: int) -> list[Number]:
-        return whole_sections(low, high, step, at_once)
+        return whole_sections(low, high, step, batch_size)
 
     def split_rational(low: Fraction, high: Fraction) -> list[Number]:
         if high - low <= tolerance * max(abs(low), abs(high)):
             return []
-        return [*sections(low, high, at_once)]
+        return [*sections(low, high, batch_size)]
 
     return split_whole if span.whole else split_rational
 
@@ -357,9 +376,7 @@ def _describe_evidence(
     return engine, f"{evidence}{ENGINES[engine].describe_unused(settings.sampling)}"
 
 
-def _prove_completeness(
-    reader: LevelReader, values: Sequence[Number], readings: Sequence[LevelReading], crossings: Sequence[Crossing]
-) -> str:
+def _prove_completeness(reader: LevelReader, readings: Sequence[LevelReading], crossings: Sequence[Crossing]) -> str:
     """Return a proof that no crossing in m was missed; empty if there is none.
 
     With s = P(a neuron is silent on D0) and q = P(silent on both), P = s^m - q^m. A sum of three powers,
@@ -368,7 +385,7 @@ def _prove_completeness(
     """
     if reader.name != "m" or any(reading.side in (None, 0) for reading in readings):
         return ""
-    grids = reader.evaluate_closed(reader.points(values))
+    grids = reader.evaluate_closed(reader.points([reading.value for reading in readings]))
     # The rule takes one s and one q: p0 and P(fires on D1 only) must not change with m.
     if grids is None or any(np.ptp(grid.p0) > 0 or np.ptp(grid.only) > 0 for grid in grids):
         return ""

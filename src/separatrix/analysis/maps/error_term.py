@@ -50,19 +50,22 @@ class ErrorTerm(Document):
 
 
 def bound_error_term(point: Construction, mechanism: Mechanism, level: Fraction) -> ErrorTerm | None:
-    """Return the constants of B1 for the n, d, m, a0, b, c and tau of a point; None where nothing is proved."""
+    """Return the constants of theorem B1 of docs/proofs.md for a point with any a1; None where nothing is proved."""
     if not isinstance(point, Spike) or point.form != "ones" or type(mechanism) is not Softmax or point.tau <= point.c:
         return None
     with ctx.workprec(PRECISION):
-        constants = _Constants(point, mechanism.temperature, level)
+        constants = _ErrorBounds(point, mechanism.temperature, level)
         below, above = constants.below(), constants.above()
     if below is None and above is None:
         return None
     return ErrorTerm(point.n, point.d, below, above, level, mechanism.temperature)
 
 
-class _Constants:
-    """The bounds of B1 in balls; h = tau - c, and gamma = (1 - s) log n for s = a1 (a1+b+c) / temperature."""
+class _ErrorBounds:
+    """The bounds of theorem B1 of docs/proofs.md, in balls.
+
+    h = tau - c, and gamma = (1 - s) log n for s = a1 (a1+b+c) / temperature.
+    """
 
     def __init__(self, point: Spike, temperature: Fraction, level: Fraction) -> None:
         self.n, self.d, self.m = point.n, point.d, point.m
@@ -72,10 +75,10 @@ class _Constants:
         self.log_n = arb(self.n).log()
 
     def below(self) -> Fraction | None:
-        """Return a gamma from which on P < level, rounded up."""
+        """Return a gamma from which on P < level, C of the theorem, rounded up."""
         allowed = 1 - (1 - self.level) ** (arb(1) / self.m)  # one neuron may fire on D1 this often
         eta = self.b * (-2 * allowed.log() / (self.d - 2)).sqrt()
-        weight = (self.h - eta) / (self._spike(arb(0)) + self.b)
+        weight = (self.h - eta) / (self._alpha(arb(0)) + self.b)
         if not weight > 0:
             return None
         odds = (1 / weight - 1) / (1 - arb(1) / self.n)
@@ -98,12 +101,12 @@ class _Constants:
         if not (s0 < 1 and eta > 0):
             return False
         p0 = (-((eta / self.b) ** 2) * (self.d - 2) / 2).exp()
-        f, a = 1 / (1 + gamma.exp()), self._spike(gamma)
-        p1 = sum((self._fires(f, a, *signs) for signs in product((1, -1), repeat=2)), arb(0)) / 8
+        f, a = 1 / (1 + gamma.exp()), self._alpha(gamma)
+        p1 = sum((self._firing_probability(f, a, *signs) for signs in product((1, -1), repeat=2)), arb(0)) / 8
         return bool((1 - p0) ** self.m - (1 - p1) ** self.m > self.level)
 
-    def _fires(self, f: arb, a: arb, y_k: int, y_d: int) -> arb:
-        """Return a lower bound of the probability that the spike's row fires on D1, given y_1 = + and these signs."""
+    def _firing_probability(self, f: arb, a: arb, y_k: int, y_d: int) -> arb:
+        """Return pi of the theorem: the spike's row fires on D1 with this probability or more at these signs."""
         needed = self.h + self.c * (1 - y_d)
         slack = (f * (a + y_k * self.b) - needed) / ((1 - f) * self.b) - (arb(1) / (self.d - 2) if y_k < 0 else 0)
         if not slack > 0 or (y_k < 0 and not a - self.b > needed):
@@ -111,7 +114,7 @@ class _Constants:
         tail = 1 - (-(slack**2) * (self.d - 3) / 2).exp()
         return tail if tail > 0.5 else arb(0.5)
 
-    def _spike(self, gamma: arb) -> arb:
-        """Return the a1 with s = 1 - gamma / log n; it grows with n."""
+    def _alpha(self, gamma: arb) -> arb:
+        """Return alpha of the theorem, the a1 with s = 1 - gamma / log n; it grows with n."""
         r = self.b + self.c
         return ((r**2 + 4 * self.temperature * (1 - gamma / self.log_n)).sqrt() - r) / 2

@@ -1,4 +1,4 @@
-"""Pairs of small token sets, D0 and D1, in exact numbers, and the families that they resemble."""
+"""Pairs of small token sets, D0 and D1, in exact numbers, and the families to which their differences belong."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ from separatrix.core.documents import Document, register_json
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.parameters import UsageError
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """The position of a number: queries, keys, values or counts, then its row and column."""
-Sheet = dict[Place, Fraction]
-"""Every number of one label, by position."""
+Entries = dict[Position, Fraction]
+"""Every number of the description of a label, by position."""
 
 MAX_NUMBER = 10**12
+"""The largest count, absolute value and denominator in a file, so that a mistake does not exhaust memory."""
 MAX_ENTRIES = 10_000
-"""Limits for files, so that a mistake does not exhaust memory."""
+"""The largest number of entries of a list in a file."""
 CROWD_RATIO = 10
-"""Tokens that are this many times as many as the others are a crowd."""
+"""Tokens are a crowd if there are at least this many times as many of them as of the others."""
 
 
 def _read_vector(numbers: list[Any]) -> tuple[Fraction, ...]:
     vector = tuple(parse_exact(x, "a number of the instance") for x in numbers)
     for x in vector:
         if abs(x) > MAX_NUMBER or x.denominator > MAX_NUMBER:
-            raise UsageError(f"a number of the instance, {format_exact(x)[:20]}, is out of range: beyond 1e12")
+            raise UsageError(
+                f"a number of the instance, {format_exact(x)[:20]}, is out of range: its absolute value and its "
+                "denominator must be at most 1e12"
+            )
     return vector
 
 
@@ -40,7 +44,7 @@ _Vector = Annotated[list[str | int | float], _LENGTH, AfterValidator(_read_vecto
 
 
 class TokenModel(BaseModel, extra="forbid", strict=True):
-    """Equal tokens; numbers are exact."""
+    """A group of equal tokens; numbers are exact."""
 
     key: _Vector
     value: _Vector
@@ -48,7 +52,7 @@ class TokenModel(BaseModel, extra="forbid", strict=True):
 
 
 class LabelModel(BaseModel, extra="forbid", strict=True):
-    """One label of an instance."""
+    """The queries and tokens of one label of an instance."""
 
     queries: Annotated[list[_Vector], _LENGTH]
     tokens: Annotated[list[TokenModel], _LENGTH]
@@ -75,7 +79,7 @@ register_json(Description, LabelModel, _label_json)
 
 @dataclass(frozen=True)
 class Instance(Document):
-    """Two sets of tokens and queries that are to be told apart."""
+    """The queries and tokens of both labels, which a mechanism is to distinguish."""
 
     d0: Description
     d1: Description
@@ -87,7 +91,7 @@ class Instance(Document):
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether D1 lists the tokens of D0 backwards, and that is a difference."""
+        """Whether D1 has the tokens of D0 in reverse order, and differs from D0."""
         backwards = self.d0.groups[::-1]
         return self.d0.queries == self.d1.queries and self.d1.groups == backwards != self.d0.groups
 
@@ -96,22 +100,22 @@ class Instance(Document):
         """The parts in which D0 and D1 differ: queries, keys, values, counts; or their order."""
         if self.is_mirrored:
             return ("order",)
-        d0, d1 = sheet(self.d0), sheet(self.d1)
-        return tuple({place[0]: None for place in (*d0, *d1) if d0.get(place) != d1.get(place)})
+        d0, d1 = list_entries(self.d0), list_entries(self.d1)
+        return tuple({position[0]: None for position in (*d0, *d1) if d0.get(position) != d1.get(position)})
 
 
-def sheet(label: Description) -> Sheet:
-    """Return every number of a label, by position.
+def list_entries(description: Description) -> Entries:
+    """Return every number of the description of a label, by position.
 
-    >>> label = Description(((Fraction(1),),), (TokenGroup((Fraction(2),), (Fraction(3),), 4),))
-    >>> [(*place, int(x)) for place, x in sheet(label).items()]
+    >>> description = Description(((Fraction(1),),), (TokenGroup((Fraction(2),), (Fraction(3),), 4),))
+    >>> [(*position, int(x)) for position, x in list_entries(description).items()]
     [('queries', 0, 0, 1), ('keys', 0, 0, 2), ('values', 0, 0, 3), ('counts', 0, 0, 4)]
     """
     rows = {
-        "queries": label.queries,
-        "keys": [group.key for group in label.groups],
-        "values": [group.value for group in label.groups],
-        "counts": [(group.count,) for group in label.groups],
+        "queries": description.queries,
+        "keys": [group.key for group in description.groups],
+        "values": [group.value for group in description.groups],
+        "counts": [(group.count,) for group in description.groups],
     }
     return {
         (part, i, j): Fraction(x)
@@ -121,18 +125,18 @@ def sheet(label: Description) -> Sheet:
     }
 
 
-def label_of(numbers: Mapping[Place, Fraction]) -> Description:
-    """Return the label of a sheet; rows and columns that are left out close up."""
+def build_description(entries: Mapping[Position, Fraction]) -> Description:
+    """Return the description with these entries; missing rows and columns are closed up."""
     rows: dict[str, list[tuple[Fraction, ...]]] = {"queries": [], "keys": [], "values": [], "counts": []}
-    for (part, _), places in groupby(sorted(numbers), key=lambda place: place[:2]):
-        rows[part].append(tuple(numbers[place] for place in places))
+    for (part, _), positions in groupby(sorted(entries), key=lambda position: position[:2]):
+        rows[part].append(tuple(entries[position] for position in positions))
     columns = zip(rows["keys"], rows["values"], rows["counts"], strict=True)
     groups = tuple(TokenGroup(key, value, int(count)) for key, value, (count,) in columns)
     return Description(tuple(rows["queries"]), groups)
 
 
 def read_instance(data: Any) -> Instance:
-    """Return the instance of a JSON document, or raise a UsageError with its first mistake."""
+    """Return the instance in a JSON document, or raise a UsageError about its first mistake."""
     try:
         model = InstanceModel.model_validate(data)
     except ValidationError as error:

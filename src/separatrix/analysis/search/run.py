@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from separatrix.analysis.search.inputs import InputFinding, input_questions
 from separatrix.analysis.search.instance import read_instance
 from separatrix.analysis.search.points import PointFinding, PointQuestion, point_questions
-from separatrix.analysis.search.separation import DROWNED, NEGLIGIBLE, TELLS
+from separatrix.analysis.search.separation import DROWNED, MIN_SEPARATION, NEGLIGIBLE
 from separatrix.analysis.search.trials import SearchFinding, SearchQuestion, Tell, Trials, open_log
 from separatrix.constructions import construction_named
 from separatrix.core.documents import Document, shown
@@ -28,7 +28,7 @@ BUDGET = 300
 MAX_TRIALS = 10**6
 MAX_FINDINGS_BYTES = 10_000_000
 THRESHOLDS = (
-    f"tells apart: outputs differ by {TELLS.p}/{TELLS.q} of their scale or more; equal: proved not to; "
+    f"tells apart: outputs differ by {MIN_SEPARATION} of their scale or more; equal: proved not to; "
     f"near: by at most 1e-{len(str(NEGLIGIBLE.q)) - 1} of it, not proved equal; drowned: {DROWNED} times less"
 )
 
@@ -48,9 +48,9 @@ class Search(Result):
     budget: int
     trials: int
     failed: int
-    """Trials in which a mechanism had no answer."""
+    """The number of trials in which a mechanism had no answer."""
     reason: str | None
-    """The reason of the first of these."""
+    """Why the first of these failed."""
     findings: tuple[InputFinding | PointFinding, ...]
     unanswered: tuple[str, ...]
     """The questions without a finding."""
@@ -64,12 +64,12 @@ class Search(Result):
 
     @shown
     def thresholds(self) -> str:
-        """The definitions of the words for findings."""
+        """The definitions of the terms for findings."""
         return THRESHOLDS
 
     @shown
     def caution(self) -> str:
-        """The meaning of questions without a finding."""
+        """A caution that questions without a finding prove nothing; empty if all have one."""
         if not self.unanswered:
             return ""
         questions = f" for {'; '.join(self.unanswered)}" if self.found else ""
@@ -103,7 +103,7 @@ def search(
     **Arguments:**
 
     - `x`, `y`: the mechanism that tells the labels apart, and the one that does not, as for `verdict`.
-    - `budget`, `seconds`: the most trials, and the most time.
+    - `budget`, `seconds`: the largest number of trials, and the longest time.
     - `seed`: equal seeds give equal findings, whether or not the search was stopped and continued.
     - `space`: `"inputs"`, `"constructions"` or `"both"`.
     - `study`: a file from which a stopped search continues.
@@ -150,7 +150,7 @@ def search(
 
 
 def _drop_duplicates(findings: list[SearchFinding]) -> tuple[SearchFinding, ...]:
-    """Return distinct findings, the smallest first; two questions may shrink to one answer."""
+    """Return distinct findings, the smallest first; findings of two questions may shrink to the same one."""
     distinct: list[SearchFinding] = []
     for finding in sorted(findings, key=lambda finding: finding.size):
         if finding.as_json() not in [earlier.as_json() for earlier in distinct]:
@@ -160,21 +160,21 @@ def _drop_duplicates(findings: list[SearchFinding]) -> tuple[SearchFinding, ...]
 
 @dataclass(frozen=True)
 class CheckedInput(InputFinding):
-    """A finding of inputs that was computed again."""
+    """A finding about inputs, computed again."""
 
     holds: bool
 
 
 @dataclass(frozen=True)
 class CheckedPoint(PointFinding):
-    """A finding of a construction that was computed again."""
+    """A finding about a construction, computed again."""
 
     holds: bool
 
 
 @dataclass(frozen=True)
 class FindingsCheck(Document):
-    """The findings of a file, computed again, and whether each still separates X from Y as it says."""
+    """The findings of a file, computed again, and whether each still separates X from Y in the recorded way."""
 
     file: Path
     x: Mechanism

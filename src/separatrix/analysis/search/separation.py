@@ -16,7 +16,7 @@ from separatrix.core.numbers.logforms import Flint, rational
 from separatrix.exact.outputs.formulas import PRECISION, ExactOutput, output_rows
 from separatrix.mechanisms import Mechanism
 
-TELLS = fmpq(1, 10)
+MIN_SEPARATION = fmpq(1, 10)
 """X tells the labels apart if its outputs differ by this much of their scale, or more."""
 NEGLIGIBLE = fmpq(1, 10**9)
 """Outputs that are not proved equal or different are near up to this much of their scale."""
@@ -82,7 +82,7 @@ class Separation:
         Equal outputs are proved to be equal; near ones may be equal, or differ by rounding alone.
         """
         with ctx.workprec(PRECISION):
-            if not is_at_most(TELLS, self.x.margin):
+            if not is_at_most(MIN_SEPARATION, self.x.margin):
                 return None
             if self.y.is_equal:
                 return "equal"
@@ -100,7 +100,7 @@ class Separation:
             return WORST
         x, y = (max(_to_float(reading.margin), MIN_MARGIN) for reading in (self.x, self.y))
         enough = math.log(DROWNED) if way == "drowned" else -math.log(MIN_MARGIN)
-        return min(math.log(x / y), enough) + 2 * min(math.log(x / _to_float(TELLS)), 0.0)
+        return min(math.log(x / y), enough) + 2 * min(math.log(x / _to_float(MIN_SEPARATION)), 0.0)
 
 
 def separation(x: Mechanism, y: Mechanism, instance: Instance) -> Separation:

@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.analysis.weights.result import AmplitudeError, WeightChoice, Weights
 from separatrix.constructions import construction_named
-from separatrix.constructions.reference import read_completed
+from separatrix.constructions.reference import read_with_defaults
 from separatrix.constructions.spike import Spike
 from separatrix.core.errors import UsageError
 from separatrix.core.numbers import format_exact, parse_exact
@@ -104,7 +104,7 @@ def weights(
     if values.get("form", "ones") != "ones":
         raise UsageError(f"form={values['form']} is itself a choice of weights, and among those compared; leave it out")
     tolerance = parse_delta(delta)
-    point, taken = read_completed(kind, values)
+    point, taken = read_with_defaults(kind, values)
     assert isinstance(point, Spike)
     exact_point = SpikePoint.of(point)
     strength, reserve = _parse_options(theta, eta)

@@ -27,7 +27,12 @@ def strongest_outputs(construction: Construction, mechanism: Mechanism) -> Seque
     try:
         return [(proved_outputs(construction, mechanism), 0)]
     except EngineRefusal:
-        places = {0}
-        if place_matters(construction, mechanism):
-            places = set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES))
-        return [(FloatOutputs(construction, mechanism, place), place) for place in sorted(places)]
+        places = draw_special_places(construction, mechanism)
+        return [(FloatOutputs(construction, mechanism, place), place) for place in places]
+
+
+def draw_special_places(construction: Construction, mechanism: Mechanism) -> list[int]:
+    """Return a few places of the special token in order; only the first place if the answer depends on none."""
+    if not place_matters(construction, mechanism):
+        return [0]
+    return sorted(set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES)))

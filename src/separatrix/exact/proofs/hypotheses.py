@@ -44,15 +44,17 @@ def firing_lines(point: Construction, mechanism: Mechanism) -> tuple[FiringLine,
 
     Raise an EngineRefusal that names the hypothesis of the shape lemma that fails, if one does.
     """
+    other_construction = _open(f"it needs the construction {CONSTRUCTIONS}, not {point.name}")
     if not isinstance(point, Spike | Cross):
-        raise _open(f"it needs the construction {CONSTRUCTIONS}, not {point.name}")
+        raise other_construction
     _require_mechanism(mechanism)
     values = {
         name: value if isinstance(value, str) else rational(value)
         for name, value in point.parameters.complete_values().items()
     }
     model = point.block_model(values, lambda _: fmpq(1))  # logits in units of log n
-    assert model is not None
+    if model is None:  # a variant of these constructions without a closed form, such as rough
+        raise other_construction
     return tuple(
         _line(point, mechanism, label, signs, row, own_sign)
         for label in LABELS
@@ -66,19 +68,19 @@ def _line(
     point: Spike | Cross, mechanism: Mechanism, label: Label, signs: tuple[int, int, int], row: QueryRow, own_sign: int
 ) -> FiringLine:
     """Return the line of one kind of row; docs/proofs.md has the formula."""
-    columns, blocks = point.d - 2, point.d - 3
+    block_count, blocks = point.d - 2, point.d - 3
     a, b, c, tau = (rational(x) for x in ((point.a0, point.a1)[label], point.b, point.c, point.tau))
     y_1, y_block, y_d = signs
     common_part = c * y_d - tau
     mu = b * y_block + common_part
     spike, mate, own, ordinary = (_score(mechanism, row.base, step) for step in (row.spike, row.mate, row.own, fmpq(0)))
-    of_one_token = ((a * y_1 + mu) * spike + -mu * mate).shifted(fmpq(-1))  # 1/t = columns/n
-    share = fmpq(columns) * of_one_token + mu * mate
+    of_one_token = ((a * y_1 + mu) * spike + -mu * mate).shifted(fmpq(-1))  # 1/t = block_count/n
+    numerator = fmpq(block_count) * of_one_token + mu * mate
     if own_sign:
-        share, blocks = share + (b * own_sign + common_part) * own, blocks - 1
+        numerator, blocks = numerator + (b * own_sign + common_part) * own, blocks - 1
     base = blocks * common_part - b * (point.d - 3 + own_sign)
     start = max(point.block_size, 2) if row.presence is Presence.MATES else point.block_size
-    return FiringLine(label, signs, row.name, own_sign, columns, share, ordinary, base, 2 * b, start)
+    return FiringLine(label, signs, row.name, own_sign, block_count, numerator, ordinary, base, 2 * b, start)
 
 
 def _score(mechanism: Mechanism, base: fmpq, step: fmpq) -> PowerSum:

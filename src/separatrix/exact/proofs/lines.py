@@ -1,8 +1,8 @@
 """The least firing P of one label, sign triple and kind of row, for every n at once.
 
 Divided by t and by the score of an ordinary token, (pre-activation - tau) times the sum of the scores is
-`share(n)/ordinary(n) + w_P`, where only the constant w_P depends on P and grows with it. So the row fires from a
-least P on, T(t), and T is monotone wherever share/ordinary is: docs/proofs.md has the lemmas.
+`numerator(n)/ordinary(n) + w_P`, where only the constant w_P depends on P and grows with it. So the row fires from a
+least P on, T(t), and T is monotone wherever numerator/ordinary is: docs/proofs.md has the lemmas.
 """
 
 from __future__ import annotations
@@ -36,30 +36,34 @@ class FiringLine:
     row: str
     own_sign: int
     """The sign of the row's own block, or 0 if it does not matter."""
-    columns: int
+    block_count: int
     """d - 2, the number of blocks; as a value of T it means that the row never fires."""
-    share: PowerSum
-    """The contributions of the spike, of its block and of the row's own block, times `ordinary`."""
+    numerator: PowerSum
+    """F of docs/proofs.md: `ordinary` times the contributions of the spike, its block and the row's own block."""
     ordinary: PowerSum
     """The score of an ordinary token, in the unit of all scores."""
     base: fmpq
-    """w_0, the contribution of all other blocks, one token of each, if P = 0 of them have a plus sign."""
+    """w_0, the contribution of all other blocks, one token of each, at P = 0.
+
+    P counts the plus signs of all blocks but the spike's, including the row's own one, whose sign is known: it is
+    subtracted here.
+    """
     rise: fmpq
     """2b, by which w_P grows with P."""
     start: int
     """The least t."""
 
     def excess(self, plus: int) -> PowerSum:
-        """Return the sum that is positive exactly if the row fires with `plus` other blocks of sign +."""
-        return self.share + (self.base + plus * self.rise) * self.ordinary
+        """Return the sum that is positive exactly if the row fires with P = `plus`."""
+        return self.numerator + (self.base + plus * self.rise) * self.ordinary
 
-    def least(self, t: int | None) -> int:
-        """Return T(t), or T at all large t for None: the least P that fires, or `columns` if none does."""
-        first, last, n = 0, self.columns, self._length(t)
+    def least_firing_count(self, t: int | None) -> int:
+        """Return T(t), or T at all large t for None: the least P that fires, or `block_count` if none does."""
+        first, last, n = 0, self.block_count, self._length(t)
         if n is not None:
             with ctx.workprec(GUARD_BITS + n.bit_length()):
                 # The row fires exactly if P exceeds this.
-                x = -(self.share.value(n) / self.ordinary.value(n) + self.base) / self.rise
+                x = -(self.numerator.value(n) / self.ordinary.value(n) + self.base) / self.rise
                 low, high = (x, x) if isinstance(x, fmpq) else (x.lower(), x.upper())
                 first, last = self._clip(low), self._clip(high)
         while first < last:  # rounding leaves several candidates: decide exactly
@@ -69,25 +73,26 @@ class FiringLine:
         return first
 
     def _length(self, t: int | None) -> int | None:
-        return None if t is None else self.columns * t
+        return None if t is None else self.block_count * t
 
     def _clip(self, x: Flint) -> int:
-        """Return floor(x) + 1 within 0..columns."""
+        """Return floor(x) + 1 within 0..block_count."""
         # Compared before converting: a number that is far out has no integer of reasonable size.
         if x < 0:
             return 0
-        if x >= self.columns:
-            return self.columns
-        return min(floor_of(x) + 1, self.columns)
+        if x >= self.block_count:
+            return self.block_count
+        return min(floor_of(x) + 1, self.block_count)
 
     @cached_property
     def levels(self) -> tuple[PowerSum, ...]:
-        """The derivative of share/ordinary, and the derivative of each of these divided by its least power of n.
+        """The sums h_1, h_2, … of Lemma 2 in docs/proofs.md.
 
-        All but for positive factors. The last one has a single term, and so one sign.
+        h_1 has the sign of the derivative of numerator/ordinary by log n; h_{i+1} is the derivative of h_i divided by
+        its least power of n. The last one is a single term, so it has one sign.
         """
         levels = []
-        level = self.share.derivative * self.ordinary + fmpq(-1) * (self.share * self.ordinary.derivative)
+        level = self.numerator.derivative * self.ordinary + fmpq(-1) * (self.numerator * self.ordinary.derivative)
         while level.terms:
             levels.append(level)
             level = level.shifted(-min(level.terms)).derivative
@@ -97,17 +102,17 @@ class FiringLine:
     def turns(self) -> tuple[int, ...]:
         """The t that end a range: on each range, no level changes its sign, so that T is monotone."""
         ranges: list[Range] = [(self.start, None)]
-        # Where a level has one sign, the one before is monotone, up to a power of n, and changes its sign at most once.
+        # Where h_{i+1} keeps its sign, h_i times a power of n is monotone, so h_i changes its sign at most once.
         for level in reversed(self.levels):
             ranges = [part for whole in ranges for part in self._cut(level, *whole)]
         return tuple(last for _, last in ranges if last is not None)
 
     def _cut(self, level: PowerSum, first: int, last: int | None) -> tuple[Range, ...]:
         """Cut a range after the last t with the sign of the first, if a sum changes its sign in it."""
-        side = level.sign(self.columns * first)
+        side = level.sign(self.block_count * first)
         if side * level.sign(self._length(last)) >= 0:
             return ((first, last),)
-        cut = self._first_where(level, lambda t: level.sign(self.columns * t) != side, first, last) - 1
+        cut = self._first_where(level, lambda sign: sign != side, first, last) - 1
         return (first, cut), (cut + 1, last)
 
     @property
@@ -117,7 +122,8 @@ class FiringLine:
 
     def most_steps(self) -> int:
         """Return an upper bound on the number of steps, without searching for them."""
-        return sum(1 + abs(self.least(first) - self.least(last)) for first, last in self.ranges)
+        ends = ((self.least_firing_count(first), self.least_firing_count(last)) for first, last in self.ranges)
+        return sum(1 + abs(least - final) for least, final in ends)
 
     @cached_property
     def steps(self) -> Steps:
@@ -131,25 +137,20 @@ class FiringLine:
 
     def _piece(self, low: int, high: int | None) -> Iterator[tuple[int, int]]:
         """Yield the steps of T on a range on which it is monotone, from `low` to `high` (None: for ever)."""
-        t, least, last = low, self.least(low), self.least(high)
+        t, least, last = low, self.least_firing_count(low), self.least_firing_count(high)
         yield t, least
         while least != last:
             is_rising = least < last
-            # T rises where `least` stops to fire, and falls where one less begins to.
+            # T rises where P = `least` stops firing, and falls where one less starts firing.
             excess = self.excess(least if is_rising else least - 1)
-            t = self._first_where(
-                excess,
-                lambda t, f=excess, fires=not is_rising: (f.sign(self.columns * t) > 0) is fires,  # type: ignore[misc]
-                t,
-                high,
-            )
-            least = self.least(t)
+            t = self._first_where(excess, (lambda sign: sign <= 0) if is_rising else (lambda sign: sign > 0), t, high)
+            least = self.least_firing_count(t)
             yield t, least
 
     def _first_where(self, level: PowerSum, holds: Callable[[int], bool], low: int, high: int | None) -> int:
-        """Return the least t in (low, high] from which on a condition holds that changes with the sign of a sum."""
-        near = level.estimate_zero(self.columns * low, self._length(high)) // self.columns
-        t = first_where(holds, low, high, near)
+        """Return the least t in (low, high] from which on the sign of a sum satisfies a condition."""
+        near = level.estimate_zero(self.block_count * low, self._length(high)) // self.block_count
+        t = first_where(lambda t: holds(level.sign(self.block_count * t)), low, high, near)
         if t.bit_length() > MOST_BITS:
             raise EngineRefusal(BEYOND)
         return t
@@ -164,7 +165,7 @@ def first_where(holds: Callable[[int], bool], low: int, high: int | None, near: 
     32
     """
     near = max(near, low + 1) if high is None else min(max(near, low + 1), high)
-    distance = 1  # squared at every step: of numbers with thousands of digits, the number of digits is doubled
+    distance = 1  # about squared at every step, so that few steps suffice for a t with thousands of digits
     if holds(near):
         high = near
         while high - distance > low and holds(high - distance):

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from separatrix.constructions import Construction
-from separatrix.constructions.reference import defaults_sentence
+from separatrix.constructions.reference import format_defaults_sentence
 from separatrix.core.documents import Document, Hidden, shown, shown_as
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.spelling import for_people, round_up_for_people
@@ -166,7 +166,7 @@ class Proof(Result):
     def evidence(self) -> str:
         """How the statement is known."""
         steps = sum(len(line.steps) for line in self.lines)
-        is_rational = all(line.excess(0).is_rational for line in self.lines)
+        is_rational = all(line.excess(0).is_short_rational for line in self.lines)
         arithmetic = "fractions" if is_rational else "balls, or fractions where they are rational"
         return (
             f"proved by the shape lemma: {len(self.lines)} firing thresholds with {steps:,} values over all n, "
@@ -227,7 +227,7 @@ class Proof(Result):
     @shown_as("remarks")
     def all_remarks(self) -> Sequence[str]:
         """Sentences needed to read the result."""
-        return [*self.remarks, *filter(None, [defaults_sentence(self.taken)])]
+        return [*self.remarks, *filter(None, [format_defaults_sentence(self.taken)])]
 
     def rows(self) -> list[Row]:
         """Return one row for each value of P."""

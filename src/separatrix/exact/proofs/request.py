@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, get_args, overload
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import step_of
-from separatrix.constructions.reference import read_completed, reference_defaults
+from separatrix.constructions.reference import read_with_defaults, reference_defaults
 from separatrix.constructions.spike import Spike
 from separatrix.core.documents import Document, to_json
 from separatrix.core.errors import EngineRefusal, UsageError
@@ -79,7 +79,7 @@ def parse_proof_request(
         values["n"] = read_start(start)
     _require_fixed(kind, values)
     values["n"], asked_from = _first_length(kind, values)
-    point, taken = read_completed(kind, values)
+    point, taken = read_with_defaults(kind, values)
     return ProofRequest(point, mechanism_from(mechanism), asked_from, tolerance, word, taken)
 
 

@@ -20,7 +20,7 @@ GUARD_BITS = 64
 SHORT_BITS = 1 << 10
 """Longer fractions are compared in balls first, which is faster."""
 MOST_LOG = MOST_DIGITS * 2.4
-"""The logarithm of n beyond which no zero is searched for; longer integers are refused."""
+"""The logarithm of n beyond which no zero is searched for: slightly above ln 10 for each digit of the longest n."""
 FLOAT_LOG = 30.0
 """The logarithm of n up to which a float64 of log n is a good estimate of the integer n."""
 MOST_ITERATIONS = 100
@@ -59,8 +59,8 @@ class PowerSum:
         return _without_zeros({e: e * p + p.derivative() for e, p in self.terms.items()})
 
     @cached_property
-    def is_rational(self) -> bool:
-        """Whether the values are fractions with few more digits than n."""
+    def is_short_rational(self) -> bool:
+        """Whether all terms are c/n, c or c n with short fractions c, so that values are fractions of few digits."""
         return all(
             e in (-1, 0, 1) and p.degree() == 0 and p[0].height_bits() <= SHORT_BITS for e, p in self.terms.items()
         )
@@ -69,7 +69,7 @@ class PowerSum:
         """Return the exact sign at n, or at all large n for None; raise an EngineRefusal if it is undecided."""
         if n is None:
             return sign(self.terms[max(self.terms)].coeffs()[-1]) if self.terms else 0
-        if self.is_rational:
+        if self.is_short_rational:
             return sign(self._exact(n))
         for precision in precisions(n):
             with ctx.workprec(precision):
@@ -80,13 +80,12 @@ class PowerSum:
             if self._vanishes(n):
                 return 0
         raise EngineRefusal(
-            f"undecided at n = {round_up_for_people(n)}: whether a pre-activation exceeds tau is open at "
-            f"{precision:,} bits"
+            f"undecided at n = {round_up_for_people(n)}: the sign of a power sum is open at {precision:,} bits"
         )
 
     def value(self, n: int) -> Flint:
         """Return the value at n: a rational, or a ball of the working precision."""
-        return self._exact(n) if self.is_rational else self._at(arb(n).log())
+        return self._exact(n) if self.is_short_rational else self._at(arb(n).log())
 
     def _exact(self, n: int) -> fmpq:
         return sum((p[0] * fmpq(n) ** int(e) for e, p in self.terms.items()), fmpq(0))
@@ -97,8 +96,8 @@ class PowerSum:
     def _vanishes(self, n: int) -> bool:
         """Whether the value at n is 0.
 
-        log n is transcendental, so each of its powers has to cancel by itself; and among powers of n, those whose
-        quotients are rational have to (docs/proofs.md, comparisons).
+        log n is transcendental, so the coefficient of each of its powers has to be 0. In a coefficient, the terms are
+        grouped by powers of n with rational quotients, and each group has to sum to 0 (docs/proofs.md, comparisons).
         """
         for degree in range(1 + max(p.degree() for p in self.terms.values())):
             totals: dict[fmpq, fmpq] = {}
@@ -117,12 +116,12 @@ class PowerSum:
     def estimate_zero(self, first: int, last: int | None) -> int:
         """Return an estimate of the n between two n of opposite signs (None: all large n) at which the sum is 0."""
         low, high = math.log(first), MOST_LOG if last is None else math.log(last)
-        is_rising = self._balance(high)[0] > 0
+        is_rising = self._log_ratio(high)[0] > 0
         if last is None and is_rising is not (self.sign(None) > 0):
-            return 1 << MOST_BITS + 64  # out of range, which the search finds at its first step
+            return 1 << MOST_BITS + 64  # the zero is beyond MOST_LOG: a value that the search refuses at once
         x = low
         for _ in range(MOST_ITERATIONS):
-            value, slope = self._balance(x)
+            value, slope = self._log_ratio(x)
             low, high = (low, x) if (value > 0) is is_rising else (x, high)
             following = x - value / slope if slope else high
             if not low <= following <= high:
@@ -132,12 +131,12 @@ class PowerSum:
             x = following
         return floor_of(arb(x).exp()) if x < FLOAT_LOG else self._refine(x)
 
-    def _balance(self, x: float) -> tuple[float, float]:
+    def _log_ratio(self, x: float) -> tuple[float, float]:
         """Return the logarithm of the positive terms over the negative ones at log n = x, and its derivative."""
         logs, slopes = [], []
         for side in (1, -1):
             # Relative to the largest term, so that nothing overflows.
-            terms = [(c + e * x + j * math.log(x), e + j / x) for s, c, e, j in self._logs if s == side]
+            terms = [(c + e * x + j * math.log(x), e + j / x) for s, c, e, j in self._log_terms if s == side]
             top = max(log for log, _ in terms)
             weights = [math.exp(log - top) for log, _ in terms]
             logs.append(top + math.log(sum(weights)))
@@ -145,7 +144,7 @@ class PowerSum:
         return logs[0] - logs[1], slopes[0] - slopes[1]
 
     @cached_property
-    def _logs(self) -> list[tuple[int, float, float, int]]:
+    def _log_terms(self) -> list[tuple[int, float, float, int]]:
         """Sign, logarithm of the absolute value, exponent of n and exponent of log n of every term."""
         return [
             (sign(c), float(abs(arb(c)).log()), float(e), j)

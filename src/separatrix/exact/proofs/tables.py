@@ -26,7 +26,7 @@ class Piece:
 def tabulate(lines: Sequence[FiringLine]) -> tuple[Piece, ...]:
     """Return the probabilities at every t, as pieces on which they are constant."""
     most = sum(line.most_steps() for line in lines)
-    if most * lines[0].columns > MAX_WORK:
+    if most * lines[0].block_count > MAX_WORK:
         raise EngineRefusal(
             f"open: up to {most:,} changes of firing thresholds are too many to examine; take a smaller d"
         )
@@ -34,9 +34,9 @@ def tabulate(lines: Sequence[FiringLine]) -> tuple[Piece, ...]:
     for number, line in enumerate(lines):
         for t, least in line.steps:
             changes[t].append((number, _least_existing(line, least)))
-    columns = lines[0].columns
-    tails = TailCounts(columns - 1)
-    current = [columns] * len(lines)
+    block_count = lines[0].block_count
+    tails = TailCounts(block_count - 1)
+    current = [block_count] * len(lines)
     # The first row to fire decides, so a label's least P is the least of its rows.
     rows = [
         [[i for i, line in enumerate(lines) if (line.label, line.signs) == (label, signs)] for signs in TRIPLES]
@@ -62,6 +62,6 @@ def _least_existing(line: FiringLine, least: int) -> int:
 
     A row in a - block fires up to P = d-4 only; at P = d-3, that of its block with the sign + fires.
     """
-    if line.own_sign < 0 and least >= line.columns - 1:
-        return line.columns
+    if line.own_sign < 0 and least >= line.block_count - 1:
+        return line.block_count
     return max(least, 1) if line.own_sign > 0 else least

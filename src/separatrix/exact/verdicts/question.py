@@ -10,7 +10,7 @@ from typing import Any
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible, step_of
-from separatrix.constructions.reference import defaults_sentence, reference_defaults
+from separatrix.constructions.reference import format_defaults_sentence, reference_defaults
 from separatrix.core.documents import Document, Hidden, shown, shown_as
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Parameters, UsageError
@@ -52,7 +52,7 @@ class Question(Document):
     @property
     def reference_remark(self) -> str:
         """A sentence that lists parameters taken from the reference point; empty if there are none."""
-        return defaults_sentence(self.taken)
+        return format_defaults_sentence(self.taken)
 
     def schema_of(self, name: str) -> type[Parameters]:
         """Return the parameter set that `name` belongs to: the construction's, or the mechanism's."""

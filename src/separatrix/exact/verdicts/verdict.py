@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
-from separatrix.constructions.reference import read_completed
+from separatrix.constructions.reference import read_with_defaults
 from separatrix.core.documents import Hidden, Inlined, shown, shown_as
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.numbers.spelling import for_people
@@ -233,5 +233,5 @@ def parse_request(
     tolerance = parse_delta(delta)
     noise = None if noise_sd is None else parse_noise(noise_sd)
     engine_named(engine)
-    point, taken = read_completed(kind, parameters)
+    point, taken = read_with_defaults(kind, parameters)
     return VerdictRequest(point, mechanism_from(mechanism), engine, tolerance, noise, taken)

@@ -13,14 +13,14 @@ from separatrix.mechanisms._types import Attended, CallOptions, Key, Keys, Outpu
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State, outer, read, zero_state
 
 CHUNK = 64
-"""Tokens of one chunk attend to each other by their scores; fastest for widths of 32 and 64."""
+"""The number of tokens in a chunk, within which attention is computed by scores: the fastest for widths 32 and 64."""
 
 
 class CausalLinear(RecurrentMechanism):
     """`S_t = S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec].
 
-    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`, whose second factor is stored
-    beside S; a row in which that is zero returns 0. There is no feature map: scores are logits.
+    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`; the sum of keys is stored beside S. A row
+    with the divisor 0 returns 0. There is no feature map: scores are logits.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -50,9 +50,10 @@ class CausalLinear(RecurrentMechanism):
         return scores @ v
 
     def tokens_per_run(self, k: Keys) -> int:
-        """Return all tokens: `read_running_sums` reads few at a time, and stores only its inputs.
+        """Return the tokens of a run: all, or with normalised=yes as many as fit into the cache.
 
-        With normalised=yes values are copied to add a column, so only few are copied at a time.
+        `read_running_sums` reads few tokens at a time and stores only its inputs, but normalised=yes copies the values
+        to add a column.
         """
         if self.normalised:
             return tokens_in_cache(k.shape[0] * k.shape[1], k.shape[-1], k.shape[-1], CHUNK)

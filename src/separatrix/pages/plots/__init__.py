@@ -19,7 +19,6 @@ from separatrix.core.numbers.json import json_file
 from separatrix.core.result import Result
 from separatrix.pages.paper import PICTURES, Axes, new_figure, paper_style, save_figure
 from separatrix.pages.plots.registry import DRAWINGS, call
-from separatrix.sweeps.store.export import make_harmless
 
 TABLES = (".json", ".csv", ".parquet")
 
@@ -74,7 +73,7 @@ def _writers(result: Result) -> dict[str, Callable[[], bytes]]:
     pictures = PICTURES if drawing.panels(result) else ()
     return {
         ".json": lambda: json_file(result.as_json()),
-        ".csv": lambda: make_harmless(result.to_frame()).write_csv().encode(),
+        ".csv": lambda: _csv(result.to_frame()),
         ".parquet": lambda: _parquet(result.to_frame()),
         **{suffix: lambda suffix=suffix: _picture(result, suffix[1:]) for suffix in pictures},  # type: ignore[misc]
         **{suffix: lambda suffix=suffix: drawing.content(suffix, result) for suffix in drawing.files},  # type: ignore[misc]
@@ -85,6 +84,12 @@ def _picture(result: Result, kind: str) -> bytes:
     figure = DRAWINGS[result.kind].figure
     with paper_style():
         return save_figure(call(figure, result) if figure else plot(result).figure, kind)
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    from separatrix.sweeps.store.export import make_harmless  # loads sqlalchemy
+
+    return make_harmless(frame).write_csv().encode()
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:

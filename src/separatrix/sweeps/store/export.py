@@ -126,7 +126,10 @@ def make_harmless(frame: pl.DataFrame) -> pl.DataFrame:
     suspects = [column.name for column in frame.select(pl.col(pl.String)) if column.str.contains(SUSPECT).any()]
     if not suspects:
         return frame
-    return frame.with_columns(pl.col(suspects).map_elements(_make_text_harmless, return_dtype=pl.String))
+    # By column: pl.col would take a name such as ^.*$ for a pattern.
+    return frame.with_columns(
+        frame[name].map_elements(_make_text_harmless, return_dtype=pl.String) for name in suspects
+    )
 
 
 def _make_text_harmless(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from separatrix.analysis.maps import Boundary, BoundaryCurve, boundary
 from separatrix.analysis.maps.boundary import parse_level, read_second_axis, search_span, split_range
 from separatrix.constructions import construction_named
-from separatrix.constructions.reference import read_completed
+from separatrix.constructions.reference import read_with_defaults
 from separatrix.core.parameters import UsageError, all_parameters, split_mechanisms
 from separatrix.core.parameters.ranges import Number, read_counted
 from separatrix.exact.engines import EngineRefusal, engine_named
@@ -58,7 +58,7 @@ def _check_verdict(construction: str, mechanisms: list[str], words: Words, optio
     require_options(options)
     parse_delta(options.get("delta", DEFAULT_DELTA))
     kind = construction_named(construction)
-    read_completed(kind, all_parameters(words, {}, kind.schema.model_fields))
+    read_with_defaults(kind, all_parameters(words, {}, kind.schema.model_fields))
     for name in mechanisms:
         mechanism_from(name)
 

@@ -164,7 +164,7 @@ def describe_trained_task(
         task=row,  # type: ignore[arg-type]
         proved=_list_ceilings(task),
         found=[_describe_experiment(result) for result in training.results],
-        waiting=list(training.waiting),
+        waiting=list(training.skipped_reasons),
     )
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import separatrix as sx
-from separatrix.analysis.maps import Boundary, separation
+from separatrix.analysis.maps import Boundary, range_partition
 from separatrix.analysis.maps.boundary import boundary, certify_boundary
-from separatrix.analysis.maps.separation import separate
+from separatrix.analysis.maps.range_partition import partition_range
 from separatrix.checker import check_boundary
 from separatrix.checker.boundary import _counts, _growth
 from separatrix.checker.certificate import read
@@ -107,11 +107,11 @@ def test_p_passes_at_most_once_between_values(seed: int) -> None:
     """Sides on a grid between neighbouring values: constant, or changing in one direction."""
     construction, name, values, level = random_question(seed)
     point = construction_named(construction).read({**values, "a1": Fraction(6, 100)})
-    result = separate(point, mechanism_from(name), Fraction(2), level)
+    result = partition_range(point, mechanism_from(name), Fraction(2), level)
     assert result is not None
     found = boundary(construction, name, values, **RANGE, probability=level, scan=2)
     for u, v in pairwise(result.values):
-        if not any(low <= u and v <= high for low, high in result.open):
+        if not any(low <= u and v <= high for low, high in result.undecided_intervals):
             sides = sides_on_grid(found, [u + (v - u) * Fraction(i, 12) for i in range(13)])
             assert sides in (sorted(sides), sorted(sides, reverse=True))
 
@@ -121,8 +121,8 @@ def test_the_crossing_at_the_reference_point_is_the_only_one() -> None:
     assert found.is_complete
     assert found.guarantee.startswith("The only crossing in this range (proved): ")
     assert found.as_json()["complete"] is True
-    assert found.separation is not None
-    assert len(found.separation.values) < 20
+    assert found.partition is not None
+    assert len(found.partition.values) < 20
 
 
 @pytest.mark.parametrize("scan", [2, 5, None])
@@ -157,12 +157,12 @@ def test_a_level_that_p_takes_is_a_plateau_of_the_only_crossing() -> None:
 def test_other_questions_are_searched_as_before(mechanism: str, parameters: dict[str, Any]) -> None:
     found = boundary("spike", mechanism, a1="0.3:1.5", scan=9, **parameters)
     assert not found.is_complete
-    assert found.separation is None
+    assert found.partition is None
     assert "two crossings between neighbouring values would be missed" in found.guarantee
 
 
 def test_what_is_left_open_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(separation, "MOST_INTERVALS", 4)
+    monkeypatch.setattr(range_partition, "MOST_INTERVALS", 4)
     found = sx.boundary("spike", "softmax", a1="0.3:1.5", probability="0.08", **NOT_MONOTONE)
     assert not found.is_complete
     assert found.guarantee.startswith("No other crossing in this range (proved), except perhaps a1 from 0.")

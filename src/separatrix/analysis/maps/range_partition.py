@@ -1,4 +1,4 @@
-"""Every passage of P through a level as a1 moves: a range is cut into intervals in which P passes at most once.
+"""Enclose every crossing of a level by P as a1 varies: cut a range into intervals with at most one crossing.
 
 The proof is the section "Every crossing in a1" of docs/proofs.md.
 """
@@ -27,7 +27,7 @@ MOST_BLOCKS = 10_000
 MOST_INTERVALS = 4000
 """The number of intervals to examine before the rest of a range is left open: about two seconds."""
 FINEST = Fraction(1, 10**15)
-"""Intervals of this width, relative to their ends, are not cut any further."""
+"""Intervals of this width, relative to their upper end, are not cut any further."""
 
 Interval = tuple[Fraction, Fraction]
 Slopes = tuple[Flint, Flint]
@@ -35,15 +35,17 @@ Slopes = tuple[Flint, Flint]
 
 
 @dataclass(frozen=True)
-class Separation:
-    """Values of a1 between which P passes the level at most once, except in open intervals."""
+class RangePartition:
+    """Values of a1 between which P crosses the level at most once, except in undecided intervals."""
 
     values: tuple[Fraction, ...]
-    open: tuple[Interval, ...]
+    undecided_intervals: tuple[Interval, ...]
     """Intervals in which further crossings are not excluded."""
 
 
-def separate(point: Construction, mechanism: Mechanism, stop: Fraction, level: Fraction) -> Separation | None:
+def partition_range(
+    point: Construction, mechanism: Mechanism, stop: Fraction, level: Fraction
+) -> RangePartition | None:
     """Cut the range of a1 from that of the point to `stop`; None if the theorem does not apply."""
     if not (isinstance(point, Cross) or (isinstance(point, Spike) and point.form == "ones")):
         return None
@@ -54,20 +56,20 @@ def separate(point: Construction, mechanism: Mechanism, stop: Fraction, level: F
             bounds = FiringBounds(point, mechanism, level)
         except EngineRefusal:
             return None
-        values, left_open, queue = {point.a1, stop}, list[Interval](), [(point.a1, stop)]
+        values, undecided, queue = {point.a1, stop}, list[Interval](), [(point.a1, stop)]
         for _ in range(MOST_INTERVALS):
             if not queue:
                 break
             low, high = queue.pop()
-            if bounds.passes_at_most_once(low, high):
+            if bounds.crosses_at_most_once(low, high):
                 continue
             if high - low <= FINEST * high:
-                left_open.append((low, high))
+                undecided.append((low, high))
                 continue
             (cut,) = sections(low, high, 1)
             values.add(cut)
             queue += [(cut, high), (low, cut)]
-    return Separation(tuple(sorted(values)), tuple(sorted(left_open + queue)))
+    return RangePartition(tuple(sorted(values)), tuple(sorted(undecided + queue)))
 
 
 class FiringBounds:
@@ -81,33 +83,33 @@ class FiringBounds:
         if not at_start.is_decided:
             raise EngineRefusal("a comparison on D0 is undecided")
         self.p0 = at_start.low.p0
-        self.least0 = [least_firing(at_start.thresholds, self.blocks, 0, triple, False) for triple in TRIPLES]
+        self.firing_counts_d0 = [least_firing(at_start.thresholds, self.blocks, 0, triple, False) for triple in TRIPLES]
         self.tails = TailCounts(self.blocks)
         self.ratios = cache(self._ratios)
         self.side = cache(self._side)
 
-    def passes_at_most_once(self, low: Fraction, high: Fraction) -> bool:
+    def crosses_at_most_once(self, low: Fraction, high: Fraction) -> bool:
         """Whether P stays on one side of the level from `low` to `high`, or is monotone there."""
-        least, most, directions = self._counts(low, high)
-        side = self.side(least)
-        return (side is not None and side == self.side(most)) or directions in (set(), {1}, {-1})
+        min_states, max_states, directions = self._counts(low, high)
+        side = self.side(min_states)
+        return (side is not None and side == self.side(max_states)) or directions in (set(), {1}, {-1})
 
     def _counts(self, low: Fraction, high: Fraction) -> tuple[int, int, set[int]]:
-        """Return bounds of the number of sign states that fire on D1 only, and the directions in which it may move."""
+        """Return bounds of the number of sign states that fire on D1 only, and the directions in which it may go."""
         u, v = rational(low), rational(high)
         rows = list(zip(self.ratios(u), self.ratios(v), self._slopes(u, v), strict=True))
-        least = most = 0
+        min_states = max_states = 0
         directions: set[int] = set()
-        for (y_1, y_k, y_d), least0 in zip(TRIPLES, self.least0, strict=True):
+        for (y_1, y_k, y_d), firing_count_d0 in zip(TRIPLES, self.firing_counts_d0, strict=True):
             mu = self.b * y_k + self.c * y_d - self.tau
             base = mu - self.b * self.blocks + self.blocks * (self.c * y_d - self.tau)
             ranges = []
-            for at_low, at_high, (least_slope, most_slope) in rows:
+            for at_low, at_high, (min_slope, max_slope) in rows:
                 ends = ((u * y_1 + mu, at_low), (v * y_1 + mu, at_high))
                 # y_1 (sigma rho)' / rho = 1 + (a + y_1 mu) (log rho)'
-                if 1 + (u + y_1 * mu) * most_slope > 0:
+                if 1 + (u + y_1 * mu) * max_slope > 0:
                     direction, products = y_1, [sigma * rho for sigma, rho in ends]
-                elif 1 + (v + y_1 * mu) * least_slope < 0:
+                elif 1 + (v + y_1 * mu) * min_slope < 0:
                     direction, products = -y_1, [sigma * rho for sigma, rho in ends]
                 else:  # the range of a product of monotone factors
                     direction, products = 0, [sigma * rho for (sigma, _), (_, rho) in product(ends, ends)]
@@ -115,13 +117,14 @@ class FiringBounds:
                     clipped_floors(((mu - share) / self.size - base) / (2 * self.b), self.blocks) for share in products
                 ]
                 ranges.append((min(floor for floor, _ in floors) + 1, max(floor for _, floor in floors) + 1, direction))
-            # Counts from least0 on fire on D0 too, and the first row to fire decides: beyond, a row does not matter.
-            cap = min(least0, *(last for _, last, _ in ranges))
+            # From firing_count_d0 on D0 fires, too, and a row fires on D1 from the least count of all rows on: larger
+            # counts of a single row change nothing.
+            cap = min(firing_count_d0, *(last for _, last, _ in ranges))
             directions |= {direction for first, last, direction in ranges if min(first, cap) < min(last, cap)}
-            tail0 = self.tails(least0)
-            least += max(self.tails(cap) - tail0, 0)
-            most += max(self.tails(min(first for first, _, _ in ranges)) - tail0, 0)
-        return least, most, directions
+            tail_d0 = self.tails(firing_count_d0)
+            min_states += max(self.tails(cap) - tail_d0, 0)
+            max_states += max(self.tails(min(first for first, _, _ in ranges)) - tail_d0, 0)
+        return min_states, max_states, directions
 
     def _ratios(self, a: fmpq) -> tuple[Flint, ...]:
         """Return rho, the score of the spike relative to an ordinary one, for every kind of row of D1."""
