@@ -58,9 +58,9 @@ def verdict(
             raise UsageError(f"a certificate is of one mechanism, not of {len(names)}; ask for each by itself")
         engine = "certified"
         require_writable(certificate)
+        require_distinct(certificate=certificate, out=out)
     engine_named(engine).refuse_unused(sampling)
     options.require_output(out, "verdict")
-    require_distinct(certificate=certificate, out=out)
     # Everything is parsed before anything is computed, so that errors appear at once.
     requests = [parse_request(construction, name, parameters, engine, delta, noise) for name in names]
     with announced("verdict", ANNOUNCEMENT, as_json), drawing(as_json) as progress:
